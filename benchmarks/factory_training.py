@@ -17,11 +17,13 @@ import json
 import statistics
 import tempfile
 import time
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from prefixguard.auditor import HypothesisLabel
 from prefixguard.auditor.audit_table import AuditRow
 from prefixguard.factory import build, collect, evaluate, inject, replay
 from prefixguard.factory.auditor_training import plan_of, train_as_planned
@@ -30,7 +32,7 @@ from prefixguard.factory.rewards import RewardConstants
 from prefixguard.factory.skips import Skips
 from prefixguard.factory.training.models import load
 from prefixguard.factory.training.replies import replies_of
-from prefixguard.factory.training_rows import TrainingRow, read_rows, reply_figures
+from prefixguard.factory.training_rows import TrainingRow, read_rows
 
 SEEDS = (1, 2, 3)
 WORLD = "simulation:23"
@@ -72,7 +74,37 @@ def figures(model: Path, rows: Sequence[TrainingRow]) -> dict[str, float]:
     for begin in range(0, len(rows), 64):
         prompts = [row.prompt for row in rows[begin : begin + 64]]
         replies += [one for (one,) in replies_of(loaded, prompts, n=1, temperature=0, reply_tokens=16, seed=0)]
-    return reply_figures(rows, replies, CONSTANTS)
+    return reply_figures(rows, replies)
+
+
+def reply_figures(rows: Sequence[TrainingRow], replies: Sequence[str]) -> dict[str, float]:
+    """What replies are worth, one a row: mean reward, and shares.
+
+    valid: replies that pass the gate. step, agent: of rows with a mistake, those whose step or agent is right. right:
+    of all rows, the right class, or label of a hypothesis. NaN where no row counts.
+    """
+    sums, counts = defaultdict[str, float](float), Counter[str]()
+
+    def add(name: str, value: float) -> None:
+        sums[name] += value
+        counts[name] += 1
+
+    for row, reply in zip(rows, replies, strict=True):
+        add("reward", row.reward(reply, constants=CONSTANTS))
+        if row.label is not None:
+            answer = row.answer(reply)
+            add("valid", answer.label is not HypothesisLabel.ERROR)
+            add("right", answer.label is row.label)
+            if row.label is HypothesisLabel.ENTAIL:
+                add("agent", set(answer.agents) == set(row.agents))
+            continue
+        verdict = row.verdict(reply)
+        add("valid", verdict.fault == "")
+        add("right", verdict.outcome.value == ("safe" if row.gold_step is None else "alarm"))
+        if row.gold_step is not None:
+            add("step", verdict.step == row.gold_step)
+            add("agent", verdict.agent is not None and verdict.agent == row.own_agent)
+    return {name: sums[name] / counts[name] if counts[name] else float("nan") for name in FIGURES}
 
 
 def stage(name: str, rows: Path, out: Path, base: str | Path, seed: int, **changed: Any) -> Path:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError, OutputError
 from prefixguard.factory.skips import Skips
-from prefixguard.factory.trained_model import CLAIM, engine_part, record_of
+from prefixguard.factory.trained_model import CLAIM, Listener, engine_part, record_of
 from prefixguard.factory.training_plan import TINY, TrainingPlan, read_recipe
 from prefixguard.factory.training_rows import TrainingRow, read_rows
 from prefixguard.results import Block, Result, Text
 
 #: Tokens of a row of the tiny model, and of its reply.
 _TINY_CONTEXT, _TINY_REPLY = 1024, 16
-Listener = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

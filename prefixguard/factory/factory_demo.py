@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from prefixguard.factory.corpus_report import CorpusReport
 from prefixguard.factory.injecting import inject
 from prefixguard.factory.replaying import replay
 from prefixguard.factory.stage_table import evaluate
+from prefixguard.factory.trained_model import Listener
 from prefixguard.results import Block, Heading, Result, Text
+from prefixguard.store import OnProgress
 
 #: Faults that show in the few words that the tiny model is given of a step, and the failure mode that each is.
 VISIBLE: Mapping[str, str] = {
@@ -79,7 +81,7 @@ def demo(
     *,
     out: str | os.PathLike[str] = "factory-demo",
     seed: int = 13,
-    listen: Callable[[str, int, int], None] | None = None,
+    listen: Listener | None = None,
 ) -> FactoryDemo:
     """Collect, inject, replay, build, train a tiny auditor, and audit with it, on the simulation.
 
@@ -93,7 +95,7 @@ def demo(
     runs, injected, replayed = (folder / f"{name}.jsonl" for name in ("runs", "injected", "replayed"))
     corpora, trainings = dict[str, CorpusReport](), list[TrainingReport]()
 
-    def hook(what: str) -> Callable[[int, int], None]:
+    def hook(what: str) -> OnProgress:
         told(what, 0, 1)
         return lambda done, of: told(what, done, of) if done else None
 

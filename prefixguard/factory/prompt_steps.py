@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from prefixguard.errors import DataError
 from prefixguard.escalate import AgentNames
@@ -45,7 +46,7 @@ def steps_of(messages: Sequence[Mapping[str, str]]) -> PromptSteps:
     if not _MARK.match(text):
         raise DataError("a prompt without a transcript: its last message begins with none. Build the rows again.")
     mark = text[:9]
-    steps: list[dict[str, str]] = []
+    steps: list[dict[str, Any]] = []
     elided: list[tuple[int, int]] = []
     field = ""
     shown, _, question = text.partition(f"\n{mark} end: ")
@@ -61,18 +62,17 @@ def steps_of(messages: Sequence[Mapping[str, str]]) -> PromptSteps:
             field = _FIELDS[line]
         elif steps and field:
             steps[-1][field] += f"{line[2:]}\n"
-    records = tuple(StepRecord(**{"index": int(step.pop("index")), **step}) for step in steps)  # type: ignore[arg-type]
-    return PromptSteps(records, tuple(elided), question.partition("\n")[2])
+    return PromptSteps(tuple(StepRecord(**step) for step in steps), tuple(elided), question.partition("\n")[2])
 
 
-def _step(index: int, actor: str, more: str) -> dict[str, str]:
-    """A heading's parts: step 4 | agent Clerk | tool search | status error."""
+def _step(index: int, actor: str, more: str) -> dict[str, Any]:
+    """The fields of a record by a heading's parts: step 4 | agent Clerk | tool search | status error."""
     parts = [part for part in more.split(" | ") if part]
     tool = next((part[5:] for part in parts if part.startswith("tool ")), "")
     status = "error" if "status error" in parts else "ok"
     is_agent = actor == "agent" or actor.startswith("agent ")
     return {
-        "index": str(index),
+        "index": index,
         "actor": "agent" if is_agent else actor,
         "agent": actor[6:] if is_agent else "",
         "tool": tool,

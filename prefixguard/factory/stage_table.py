@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -25,13 +25,11 @@ from prefixguard.factory.labelled import LabelledRun, read_corpus
 from prefixguard.factory.model_server import serve
 from prefixguard.factory.prefix_rows import audited_records
 from prefixguard.factory.skips import Skips
-from prefixguard.factory.trained_model import engine_part, record_of
+from prefixguard.factory.trained_model import Listener, engine_part, record_of
 from prefixguard.factory.training_rows import read_rows
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Mistake, Outcome, Run
-
-Listener = Callable[[str, int, int], None]
 
 
 def evaluate(

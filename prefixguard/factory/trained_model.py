@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from prefixguard.errors import ConfigError, missing_extra
 
+#: Told what is done, how far it is, and of how much.
+Listener = Callable[[str, int, int], None]
 #: What is written beside a model: how it was made.
 RECORD = "training.json"
 #: What is written before a training begins: what is trained. Without a record beside it the training is not done.

@@ -71,8 +71,8 @@ class TrainingPlan:
     stage: of STAGES. base: a folder of a model or adapter, a name that transformers loads, or TINY. method: of METHODS;
         an adapter goes on as an adapter. seed: of everything that is drawn.
     context: tokens of prompt and reply together; longer rows are left out. reply_tokens: of them for a reply.
-    rollouts: bppo: replies drawn of each prompt. templates: bppo: at most this share of the pairs may have the row's
-        own target as right reply, because no rollout was right.
+    rollouts: bppo: replies drawn of each prompt. templates: bppo: at most this share of the pairs may have a
+        reply of the row's own, because no rollout was right, or none wrong.
     reward: grpo and bppo: of `REWARDS`. constants: of the rewards.
     lora: options of `peft.LoraConfig`. trl: options of the stage's TRL config; they win over ours.
     """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -163,39 +163,6 @@ def row_of(value: Any) -> TrainingRow:
 def classes(rows: Iterable[TrainingRow]) -> dict[str, int]:
     """How many rows of each class."""
     return dict(sorted(Counter(row.kind for row in rows).items()))
-
-
-def reply_figures(
-    rows: Sequence[TrainingRow], replies: Sequence[str], constants: RewardConstants | None = None
-) -> dict[str, float]:
-    """What replies are worth, one a row: mean reward with these constants, and shares.
-
-    valid: replies that pass the gate. step, agent: of rows with a mistake, those whose step or agent is right. right:
-    of all rows, the right class, or label of a hypothesis. NaN where no row counts.
-    """
-    sums, counts = defaultdict[str, float](float), Counter[str]()
-
-    def add(name: str, value: float) -> None:
-        sums[name] += value
-        counts[name] += 1
-
-    for row, reply in zip(rows, replies, strict=True):
-        add("reward", row.reward(reply, constants=constants))
-        if row.label is not None:
-            answer = row.answer(reply)
-            add("valid", answer.label is not HypothesisLabel.ERROR)
-            add("right", answer.label is row.label)
-            if row.label is HypothesisLabel.ENTAIL:
-                add("agent", set(answer.agents) == set(row.agents))
-            continue
-        verdict = row.verdict(reply)
-        add("valid", verdict.fault == "")
-        add("right", verdict.outcome.value == ("safe" if row.gold_step is None else "alarm"))
-        if row.gold_step is not None:
-            add("step", verdict.step == row.gold_step)
-            add("agent", verdict.agent is not None and verdict.agent == row.own_agent)
-    names = ("reward", "valid", "right", "step", "agent")
-    return {name: sums[name] / counts[name] if counts[name] else float("nan") for name in names}
 
 
 def _reply(text: str) -> Reply:

@@ -9,7 +9,7 @@ prompts is not said. Without the latter a model that calls safe prefixes safe wo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -25,7 +25,7 @@ from prefixguard.factory.training.models import LoadedModel
 from prefixguard.factory.training.replies import replies_of
 from prefixguard.factory.training_plan import TrainingPlan
 from prefixguard.factory.training_rows import TrainingRow
-from prefixguard.store import Kept, Store
+from prefixguard.store import Kept, OnProgress, Store
 
 _BATCH = 32
 
@@ -58,7 +58,7 @@ def reply_pairs(
     plan: TrainingPlan,
     store: Store,
     skips: Skips,
-    listen: Callable[[int, int], None],
+    listen: OnProgress,
 ) -> list[ReplyPair]:
     """A pair of each row, from `plan.rollouts` replies of the model at temperature 1.
 

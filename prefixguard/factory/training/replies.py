@@ -24,7 +24,7 @@ def replies_of(
     inputs = tokenizer.apply_chat_template(
         shown, add_generation_prompt=True, padding=True, return_tensors="pt", return_dict=True
     ).to(model.device)
-    drawing = {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0} if temperature else {}
+    drawn = {"do_sample": True, "temperature": temperature, "top_p": 1.0, "top_k": 0}
     set_seed(seed)
     was_training = model.training
     model.eval()
@@ -32,7 +32,7 @@ def replies_of(
         **inputs,
         max_new_tokens=reply_tokens,
         num_return_sequences=n,
-        **(drawing or {"do_sample": False}),
+        **(drawn if temperature else {"do_sample": False}),
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
     )

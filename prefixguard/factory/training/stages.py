@@ -5,23 +5,24 @@ from __future__ import annotations
 import os
 import shutil
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import PartialState
-from datasets import disable_progress_bars
+from datasets import Dataset, disable_progress_bars
 from transformers import PrinterCallback, TrainerCallback, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 from transformers.utils import logging
+from trl import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 from prefixguard.errors import DataError
+from prefixguard.factory.short_form import in_form
 from prefixguard.factory.skips import Skips
-from prefixguard.factory.trained_model import RECORD, record_of, write_record
+from prefixguard.factory.trained_model import RECORD, Listener, record_of, write_record
 from prefixguard.factory.training.bppo import bppo_trainer, reply_pairs
-from prefixguard.factory.training.grpo import grpo_trainer
 from prefixguard.factory.training.models import (
     LoadedModel,
     largest_move,
@@ -30,7 +31,6 @@ from prefixguard.factory.training.models import (
     samples,
     trainable_tensors,
 )
-from prefixguard.factory.training.sft import sft_trainer
 from prefixguard.factory.training.tiny_model import make_tiny
 from prefixguard.factory.training_plan import TINY, TrainingPlan
 from prefixguard.factory.training_rows import TrainingRow, classes
@@ -47,7 +47,7 @@ def run_stage(
     skips: Skips,
     out: Path,
     asked: Mapping[str, Any],
-    listen: Callable[[str, int, int], None],
+    listen: Listener,
 ) -> dict[str, Any]:
     """Train, and write model, tokenizer and record to `out`. Returns the record.
 
@@ -72,7 +72,7 @@ def run_stage(
     state = PartialState()
     found: dict[str, Any] = {}
     if plan.stage == "grpo":
-        trainer: Any = grpo_trainer(loaded, kept, plan, options, lora)
+        trainer: Any = _grpo_trainer(loaded, kept, plan, options, lora)
     elif plan.stage == "bppo":
         store = Store(out / "rollouts", dict(asked))
         with state.main_process_first():  # it draws them and keeps them; the others take them from there
@@ -83,7 +83,7 @@ def run_stage(
         kept = [pair.row for pair in pairs]
         trainer = bppo_trainer(loaded, pairs, options, lora)
     else:
-        trainer = sft_trainer(loaded, kept, options, lora)
+        trainer = _sft_trainer(loaded, kept, options, lora)
     if len(trainer.train_dataset) != len(kept):
         raise DataError(f"TRL kept {len(trainer.train_dataset):,} of {len(kept):,} rows. Give it a longer context.")
     trainer.remove_callback(PrinterCallback)
@@ -118,6 +118,44 @@ def run_stage(
         shutil.rmtree(out / "checkpoints", ignore_errors=True)
         shutil.rmtree(out / "rollouts", ignore_errors=True)
     return record
+
+
+def _sft_trainer(loaded: LoadedModel, rows: Sequence[TrainingRow], options: dict[str, Any], lora: Any) -> SFTTrainer:
+    """Training on right replies. The loss is that of the reply alone: rows are prompt and completion."""
+    table = [
+        {"prompt": in_form(loaded.form, row.prompt), "completion": [{"role": "assistant", "content": row.target}]}
+        for row in rows
+    ]
+    return SFTTrainer(
+        model=loaded.model,
+        args=SFTConfig(**options),
+        train_dataset=Dataset.from_list(table),
+        processing_class=loaded.tokenizer,
+        peft_config=lora,
+    )
+
+
+def _grpo_trainer(
+    loaded: LoadedModel, rows: Sequence[TrainingRow], plan: TrainingPlan, options: dict[str, Any], lora: Any
+) -> GRPOTrainer:
+    """Training on rewards of the model's own replies (AgentForesight 3.2, AgenTracer 4.3). They come from the row, so
+    from the parser that `audit` uses."""
+
+    def reward(completions: list[list[dict[str, str]]], place: list[int], **_: Any) -> list[float]:
+        return [
+            rows[at].reward(said[0]["content"], plan.reward, plan.constants)
+            for said, at in zip(completions, place, strict=True)
+        ]
+
+    table = [{"prompt": in_form(loaded.form, row.prompt), "place": place} for place, row in enumerate(rows)]
+    return GRPOTrainer(
+        model=loaded.model,
+        reward_funcs=reward,
+        args=GRPOConfig(**options),
+        train_dataset=Dataset.from_list(table),
+        processing_class=loaded.tokenizer,
+        peft_config=lora,
+    )
 
 
 def within_context(
@@ -159,7 +197,7 @@ def _entry(entry: Mapping[str, Any]) -> dict[str, Any]:
 class _Told(TrainerCallback):
     """Tells every step of training."""
 
-    def __init__(self, listen: Callable[[str, int, int], None]) -> None:
+    def __init__(self, listen: Listener) -> None:
         self._listen = listen
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
