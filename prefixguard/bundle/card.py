@@ -38,10 +38,31 @@ _LIMITS = """## Limits
 
 - A reading is a forecast from what runs like the training runs did; it is no proof that a run will fail or succeed.
 - The alarm's bound holds for new tasks drawn like the calibration tasks. `Session.drift` shows when runs look unlike.
+"""
+#: What the risks are; and of a monitor that learned from successful runs alone.
+_RISKS = (
+    """\
 - Two risks are given: `imminent_risk` (the run fails, and ends within the horizon) and `outcome_risk` (the run fails).
   Alarms go by the second: the first is low until the end is near, whatever the run does.
+""",
+    """\
+- Two risks are given: `imminent_risk` (the share of healthy steps that are less
+  unusual) and `outcome_risk` (the share of healthy runs that never were as unusual).
+  Neither is a probability of failure.
+""",
+)
+#: What reasons say, of steps and of scores.
+_REASONS = (
+    """\
 - Reasons say what the agent does (`prefixguard.behaviours`), since which step, and what to do. They name what holds
   near the step, ranked by what moved the risk; they do not prove that it is the cause.
+""",
+    """\
+- It knows no more than its scores: where the judge is changed (its model, its prompt), train it again.
+- Reasons say which numbers of the scores so far moved the risk; they do not prove a cause.
+""",
+)
+_SIGNED = """\
 - When it is opened, its hashes show that nothing changed since it was written. They do not show who wrote it: anybody
   can hash a changed bundle again. A signature does: `prefixguard sign`, `prefixguard.load(path, trust=PUBLIC_KEY)`."""
 
@@ -57,11 +78,6 @@ for score in scores:  # as the judge says them, one a step
     print(reading.step, reading.level, reading.outcome_risk, reading.reasons)
 ```"""
 
-_OF_STEPS = _LIMITS[_LIMITS.index("- Reasons say") : _LIMITS.index("- When it is opened")]
-_OF_SCORES = """- It knows no more than its scores: where the judge is changed (its model, its prompt), train it again.
-- Reasons say which numbers of the scores so far moved the risk; they do not prove a cause.
-"""
-
 
 def _direction(info: Mapping[str, Any]) -> str:
     config = info.get("config")
@@ -70,13 +86,6 @@ def _direction(info: Mapping[str, Any]) -> str:
 
 
 _SAYS = ("how likely the run is to fail", "how unlike successful runs it is; no failed run taught it anything")
-#: What risks are of a monitor that learned from successful runs alone.
-_HEALTHY = (
-    "(the run fails, and ends within the horizon) and `outcome_risk` (the run fails).\n"
-    "  Alarms go by the second: the first is low until the end is near, whatever the run does.",
-    "(the share of healthy steps that are less\n  unusual) and `outcome_risk` (the share of healthy runs that "
-    "never were as unusual).\n  Neither is a probability of failure.",
-)
 
 
 def write_card(
@@ -144,8 +153,7 @@ def write_card(
         care = fidelity.get("care")
         sentences = [f"- Audit with care: {_plain(str(one))}" for one in care] if isinstance(care, list | tuple) else []
         parts += ["## How far it agrees with its teacher", _table(figures), "\n".join(sentences)]
-    limits = _LIMITS.replace(*_HEALTHY) if healthy else _LIMITS
-    parts.append(limits.replace(_OF_STEPS, _OF_SCORES) if of_scores else limits)
+    parts.append(_LIMITS + _RISKS[healthy] + _REASONS[of_scores] + _SIGNED)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
