@@ -7,9 +7,9 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from prefixguard.errors import ConfigError, EndpointError, TraceError
 from prefixguard.escalate import Endpoint, MaskedRecords
@@ -113,8 +113,7 @@ def annotate(
             skips.add("its decisive step is known", run.run_id)
         else:
             runs.append(run)
-    found = asyncio.run(panel.label_all(runs, workers, on_progress))
-    labelled = [one for one in found if one is not None]
+    labelled = asyncio.run(panel.label_all(runs, workers, on_progress))
     notes = outages.write(labelled)
     unasked = skips.counts.get(SPENT, 0)
     asked = len(runs) - unasked - outages.left
@@ -131,12 +130,12 @@ class _Seat:
     answers: KeptAnswers
     sample: int
 
-    async def ask(self, what: str, messages: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any] | None, str]:
-        """See `KeptAnswers`. Nobody answers: None, and "no reply"."""
+    async def ask(self, what: str, messages: Sequence[Mapping[str, str]]) -> tuple[dict[str, Any] | None, str, str]:
+        """See `KeptAnswers`; last, what was said where nobody answers."""
         try:
-            return await self.answers.ask_again(what, [dict(one) for one in messages], self.sample)
+            return *await self.answers.ask_again(what, [dict(one) for one in messages], self.sample), ""
         except EndpointError as exc:
-            return None, f"no reply: {exc}"
+            return None, _MUTE, str(exc)
 
 
 def _in_turn(
@@ -150,6 +149,31 @@ def _in_turn(
     """`count` seats, the endpoints in turn."""
     asked = [KeptAnswers(one, store, schema, budget, concurrency=max(16, workers)) for one in endpoints]
     return [_Seat(asked[place % len(asked)], place // len(asked)) for place in range(count)]
+
+
+@dataclass(slots=True)
+class _Labelling:
+    """What came of a run. run: with its label; None without one. problems: what is counted, each with what was said of
+    it. unheard: what was said of questions without a reply. is_mute: whether no proposer replied."""
+
+    run: LabelledRun | None = None
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    unheard: list[str] = field(default_factory=list)
+    is_mute: bool = False
+
+    def problem(self, reason: str) -> Self:
+        self.problems.append((reason, ""))
+        return self
+
+    def heard(self, reply: tuple[dict[str, Any] | None, str, str], who: str) -> dict[str, Any] | None:
+        """What a seat said, if anything."""
+        said, why, cause = reply
+        if cause:
+            self.unheard.append(cause)
+            self.problems.append((f"a {who} {why}", self.unheard[0]))
+        elif why:
+            self.problem(f"a {who}: {why}")
+        return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,25 +192,23 @@ class _Panel:
 
     async def label_all(
         self, runs: Sequence[LabelledRun], workers: int, on_progress: OnProgress | None
-    ) -> list[LabelledRun | None]:
-        """Every run labelled, or None where nobody could tell, in their order."""
-        found: list[LabelledRun | None] = [None] * len(runs)
-        reasons: list[list[str]] = [[] for _ in runs]
-        causes: list[str] = ["" for _ in runs]
-        turn, done, silent = iter(range(len(runs))), 0, 0
+    ) -> list[LabelledRun]:
+        """The runs with labels, without those of which nobody could tell, in their order."""
+        made = dict[int, _Labelling]()
+        turn, silent = iter(range(len(runs))), 0
 
         async def work() -> None:
-            nonlocal done, silent
+            nonlocal silent
             for place in turn:
-                found[place], reasons[place], unheard, causes[place] = await self._label(runs[place])
-                done, silent = done + 1, silent + 1 if unheard else 0
-                self.outages.count(causes[place] if found[place] is None else "")
+                made[place] = one = await self._label(runs[place])
+                silent = silent + 1 if one.is_mute else 0
+                self.outages.count(one.unheard[0] if one.unheard and one.run is None else "")
                 if silent >= _SILENT:
                     raise EndpointError(
                         f"nobody answers: {self.outages.cause} The same command goes on when it is back."
                     )
                 if on_progress is not None:
-                    on_progress(done, len(runs))
+                    on_progress(len(made), len(runs))
 
         seats = {id(seat.answers): seat.answers for seat in (*self.proposers, *self.verifiers)}
         tasks = [asyncio.create_task(work()) for _ in range(min(workers, len(runs)))]
@@ -199,64 +221,56 @@ class _Panel:
             for answers in seats.values():
                 with contextlib.suppress(EndpointError):
                     await answers.aclose()
-        for run, why, cause in zip(runs, reasons, causes, strict=True):  # in this order, whoever was ready first
-            for reason in why:
-                self.skips.add(reason, run.run_id, cause if reason.endswith(_MUTE) else "")
-        return found
+        found = [made[place] for place in range(len(runs))]  # in this order, whoever was ready first
+        for run, one in zip(runs, found, strict=True):
+            for reason, cause in one.problems:
+                self.skips.add(reason, run.run_id, cause)
+        return [one.run for one in found if one.run is not None]
 
-    async def _label(self, run: LabelledRun) -> tuple[LabelledRun | None, list[str], str, str]:
-        """The run with its label or None, what is to be counted; where nobody answered, what was said of that; and what
-        was said of the first question without a reply."""
-        problems: list[str] = []
-        unheard: list[str] = []
+    async def _label(self, run: LabelledRun) -> _Labelling:
+        found = _Labelling()
         known = tuple(secret for seat in self.proposers for secret in seat.answers.secrets)
         shown = MaskedRecords.of(audited_records(run.run, self.prompt_tokens), mask=self.mask, known=known)
         if not any(record.actor == "agent" for record in shown.records):
-            return None, ["no agent acted in it"], "", ""
+            return found.problem("no agent acted in it")
         reference = self.references.get(run.run_id) or self.references.get(str(run.run.get("task_id") or ""))
         if self.has_references and reference is None:
-            return None, ["no reference answer for it"], "", ""
+            return found.problem("no reference answer for it")
         questions = AnnotationQuestions(shown, self.prompt_tokens, reference)
-
-        def heard(said: dict[str, Any] | None, why: str, who: str) -> dict[str, Any] | None:
-            if why.startswith("no reply"):
-                unheard.append(why.partition(": ")[2])
-                problems.append(f"a {who} {_MUTE}")
-            elif why and why != SPENT:
-                problems.append(f"a {who}: {why}")
-            return said
-
         came = await asyncio.gather(*(seat.ask("proposal", questions.propose()) for seat in self.proposers))
-        if any(why == SPENT for _, why in came):
-            return None, [*problems, SPENT], "", "".join(unheard[:1])
+        if any(why == SPENT for _, why, _ in came):
+            return found.problem(SPENT)
         proposals = {}
-        for place, (said, why) in enumerate(came):
-            if heard(said, why, "proposer") is not None and said is not None:
+        for place, reply in enumerate(came):
+            if (said := found.heard(reply, "proposer")) is not None:
                 proposals[place], odd = read_candidates(said, shown.records)
-                problems += odd
+                for reason in odd:
+                    found.problem(reason)
         votes: list[CandidateVote] = []
         for candidate in merged(proposals, shown.records):
             if any(begin <= candidate.step <= end for begin, end in questions.elided):
-                problems.append("a proposed step that was not shown")
+                found.problem("a proposed step that was not shown")
                 continue
             asked = questions.verify(candidate)
             said_of_it = await asyncio.gather(*(seat.ask("verification", asked) for seat in self.verifiers))
-            if any(why == SPENT for _, why in said_of_it):
-                return None, [*problems, SPENT], "", "".join(unheard[:1])
+            if any(why == SPENT for _, why, _ in said_of_it):
+                return found.problem(SPENT)
             checks: list[CandidateCheck] = []
-            for said, why in said_of_it:
-                check = read_check(said) if heard(said, why, "verifier") is not None and said is not None else None
-                if said is not None and check is None:
-                    problems.append("a verification outside the form")
-                elif check is not None:
+            for reply in said_of_it:
+                said = found.heard(reply, "verifier")
+                check = None if said is None else read_check(said)
+                if check is not None:
                     checks.append(check)
+                elif said is not None:
+                    found.problem("a verification outside the form")
             votes.append(CandidateVote(candidate, tuple(checks)))
         best, why_not = winner(votes, self.needed)
         if best is None:
-            mute = unheard[-1] if len(unheard) == len(self.proposers) else ""
-            return None, [*problems, why_not], mute, "".join(unheard[:1])
+            found.is_mute = len(found.unheard) == len(self.proposers)
+            return found.problem(why_not)
         agent = shown.agents.get(best.candidate.agent, best.candidate.agent)
-        return self._labelled(run, best, votes, agent), problems, "", "".join(unheard[:1])
+        found.run = self._labelled(run, best, votes, agent)
+        return found
 
     def _labelled(self, run: LabelledRun, best: CandidateVote, votes: list[CandidateVote], agent: str) -> LabelledRun:
         """The run with the label that was voted for, and how it came about."""

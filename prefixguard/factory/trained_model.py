@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from prefixguard.bundle import replace_file
 from prefixguard.errors import ConfigError, missing_extra
 
 #: Told what is done, how far it is, and of how much.
@@ -32,9 +33,7 @@ def record_of(folder: Path) -> dict[str, Any]:
 
 def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     """Write how a model was made; last of all, and whole, so that it says that the model is there."""
-    part = folder / f".{RECORD}.part"
-    part.write_text(json.dumps(record, indent=1, default=str) + "\n", "utf-8")
-    part.replace(folder / RECORD)
+    replace_file(folder / RECORD, (json.dumps(record, indent=1, default=str) + "\n").encode())
 
 
 def engine_part(module: str, what: str) -> ModuleType:

@@ -69,9 +69,10 @@ def load(base: str, *, trainable: bool, dtype: torch.dtype | None = None) -> Loa
         raise ConfigError(f"{base}: its tokenizer has no chat template, so nobody can ask it. Take a chat model.")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    if record.get("form") == "short":
+    form: PromptForm = "short" if record.get("form") == "short" else "full"
+    if form == "short":
         torch.set_num_threads(1)  # its matrices are so small that more threads only wait for each other
-    return LoadedModel(model, tokenizer, "short" if record.get("form") == "short" else "full", origin)
+    return LoadedModel(model, tokenizer, form, origin)
 
 
 def lora_config(options: Mapping[str, Any]) -> LoraConfig:
