@@ -168,7 +168,7 @@ def train_corpus(
     if refused:
         notes.append(f"no alarm: {refused} The bundle says WATCH and OK only.")
     info = _info(corpus, config, fitted, sides, of_side, report)
-    info["metrics"] = _metrics(corpus, of_side[Side.TEST], logits, calibration, config.horizon)
+    info["metrics"] = _metrics(corpus, of_side[Side.TEST], logits, config.horizon)
     info["alarm_table"] = table_to_json(table)
     info["alarm_lengths"] = corpus.lengths[drawn].tolist()
     looked = draw_drift_runs(corpus, config.seed, of_side[Side.ALARM])
@@ -319,7 +319,6 @@ def _metrics(
     corpus: Corpus,
     runs: NDArray[np.int64],
     logits: Mapping[int, NDArray[np.float64]],
-    calibration: Calibration,
     horizon: int,
 ) -> dict[str, Any]:
     """A few figures on the test side, for the card; `prefixguard evaluate` gives them with baselines and intervals."""
