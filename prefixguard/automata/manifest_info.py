@@ -24,7 +24,7 @@ def automaton_info(
 ) -> dict[str, Any]:
     """What the manifest says: the teacher's sides and data, how the automaton was made, its fidelity."""
     manifest, automaton, fidelity = bundle.manifest, summary.automaton, summary.fidelity
-    kept = ("horizon", "seed", "split", "tasks", "runs", "data", "reading", "vocabulary")
+    kept = ("horizon", "seed", "split", "tasks", "runs", "data", "reading", "vocabulary", "reference_risks")
     metrics: dict[str, float | int | None] = {
         "test_runs": fidelity.runs,
         "imminent_auprc": fidelity.auprc,

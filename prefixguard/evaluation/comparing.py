@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, first_alert
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.evaluation import alarm_thresholds
+from prefixguard.evaluation.evaluation import alarm_thresholds, reference_of
 from prefixguard.evaluation.scored_runs import Heard, Key, choose_groups, listen
 from prefixguard.evaluation.scoring import RESAMPLES, remarks
 from prefixguard.evaluation.tables.alerts import AlarmGroups, AlertRow, alert_rows
 from prefixguard.evaluation.tables.comparison import Comparison, MonitorAlerts, MonitorColumn
 from prefixguard.evaluation.tables.figures import RISKS, Basis, Difference, Measured, RiskFigures, lead
 from prefixguard.evaluation.tables.rows import clock_rows
-from prefixguard.metrics import Prefixes, Resamples, paired_difference, ratio
+from prefixguard.metrics import Prefixes, ReferenceRisks, Resamples, paired_difference, ratio
 from prefixguard.runtime import Monitor, load, plain
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
@@ -75,7 +75,7 @@ def compare(
     drawn = Resamples.draw(first.prefixes.n_tasks, n=resamples, seed=seed)
     budgets = sorted(set.intersection(*(set(one.thresholds) for one in each)))
     for one in each:
-        one.measure(drawn, groups, budgets, first.horizon)
+        one.measure(drawn, groups, budgets, first.horizon, first.reference)
     return Comparison(
         runs=len(kept),
         failed_runs=sum(run.failed for run in first.runs),
@@ -158,13 +158,23 @@ class _Contender:
         self.horizon = 3 if bundle.horizon is None else bundle.horizon
         self.prefixes = Prefixes.of(self.lengths, [run.failed for run in self.runs], tasks)
         self.policy, self.thresholds = bundle.calibration.policy, alarm_thresholds(bundle)
+        self.reference = reference_of(bundle)
         self.groups = AlarmGroups.of(bundle, [run.groups for run in self.runs])
         self.scores = np.stack([np.concatenate([getattr(run, risk) for run in self.runs]) for risk in RISKS])  # (2, N)
         self.unjudged = np.isnan(self.scores).any(axis=0)
 
-    def measure(self, drawn: Resamples, groups: Sequence[str] | None, budgets: Sequence[float], early: int) -> None:
-        """Its figures, and its first alerts at these budgets. early: steps that an early alert leaves, or more."""
-        basis = Basis(self.prefixes, self.horizon, drawn, groups)
+    def measure(
+        self,
+        drawn: Resamples,
+        groups: Sequence[str] | None,
+        budgets: Sequence[float],
+        early: int,
+        reference: ReferenceRisks | None,
+    ) -> None:
+        """Its figures, and its first alerts at these budgets. early: steps that an early alert leaves, or more.
+        reference: of the first monitor, whose clock is that of all."""
+        clock = None if reference is None else reference.by_step(self.prefixes.step)
+        basis = Basis(self.prefixes, self.horizon, drawn, groups, clock)
         self.measured = basis.measure([*np.where(self.unjudged, np.nan, self.scores)], probability=True)
         self.alerts = alert_rows(
             [run.outcome for run in self.runs],

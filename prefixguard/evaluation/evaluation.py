@@ -11,7 +11,7 @@ from pathlib import Path
 from prefixguard.alarm import Thresholds, table_from_json
 from prefixguard.bundle import Bundle
 from prefixguard.errors import DataError
-from prefixguard.evaluation.analyses import automaton_fidelity
+from prefixguard.evaluation.analyses import automaton_fidelity, known_onsets
 from prefixguard.evaluation.scored_runs import USES, Heard, HeardRun, choose_groups, listen
 from prefixguard.evaluation.scoring import RESAMPLES, evaluate_scores
 from prefixguard.evaluation.tables.alerts import AlarmGroups
@@ -19,6 +19,7 @@ from prefixguard.evaluation.tables.evaluation_table import EvaluationTable, RunK
 from prefixguard.evaluation.tables.rows import ScoreRow
 from prefixguard.evaluation.tables.rules import rule_rows
 from prefixguard.evaluation.tables.score_rows import score_rows
+from prefixguard.metrics import ReferenceRisks
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import Adapter, StepRecord
 from prefixguard.trace import Run
@@ -38,6 +39,7 @@ def evaluate(
     group_by: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = 13,
+    onset: str | None = None,
     beside: Beside | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> EvaluationTable:
@@ -57,6 +59,8 @@ def evaluate(
         that has two values here.
     resamples: of the bootstrap over tasks.
     seed : seed of the bootstrap.
+    onset : measure the time from a known onset to the alarm. The onset is `mistake_step`, the decisive mistake that
+        labels name; a group whose value is the number of a step; or FIELD=VALUE, the first step with that value.
     beside: a function that makes further rows of the table, such as the one that `controls_beside` returns.
     progress: called with the number of runs read so far.
     Raises DataError where no run is left, TraceError, BundleError and OtherAdapterError as `read_runs`
@@ -64,7 +68,7 @@ def evaluate(
     """
     opened = (monitor if isinstance(monitor, Monitor) else load(monitor)).with_model("An evaluation")
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, (str, os.PathLike)) else "-")
-    heard = Heard(opened, include_used=all, with_rules=True)
+    heard = Heard(opened, include_used=all, with_rules=True, onset=onset)
     unread, empty = listen([heard], runs, labels, strict, progress)
     kept = heard.kept()
     used = Counter(run.use for run in heard.scored.values() if run.use is not None)
@@ -76,6 +80,10 @@ def evaluate(
     keys = [(run.run_id, run.digest) for run in kept]
     beside_it = score_rows if opened.reads_scores else rule_rows
     rules = beside_it([run.rules for run in kept], heard.tuning(), policy, list(thresholds))
+    onsets, ill_named = None, list[str]()
+    if onset is not None:
+        names = {group for run in kept for group in run.groups}
+        onsets, ill_named = known_onsets(onset, [run.onset for run in kept], names)
     further = beside(keys) if beside is not None else ()
     table = evaluate_scores(
         [run.imminent for run in kept],
@@ -97,9 +105,11 @@ def evaluate(
             empty=len(heard.empty) + empty,
             in_sample=used.total() if all else 0,
         ),
-        notes=[*_notes(bundle, kept), *unread],
+        notes=[*_notes(bundle, kept), *unread, *ill_named],
         alarm_groups=AlarmGroups.of(bundle, [run.groups for run in kept]),
         sizes=None if opened.reads_scores else [run.sizes for run in kept],
+        reference=reference_of(bundle),
+        onsets=onsets,
     )
     if table.behind is not None:
         table = replace(table, behind=replace(table.behind, keys=tuple(keys)))
@@ -118,11 +128,22 @@ def alarm_thresholds(bundle: Bundle) -> dict[float, Thresholds]:
     return dict(sorted(table.items()))
 
 
+def reference_of(bundle: Bundle) -> ReferenceRisks | None:
+    """The risks that read nothing, fitted on a bundle's training runs; None where it has none, as one of an older
+    release. Raises BundleError where they cannot be read."""
+    return ReferenceRisks.from_json(bundle.manifest.get("reference_risks"), str(bundle.path / "manifest.json"))
+
+
 def _notes(bundle: Bundle, kept: Sequence[HeardRun]) -> Iterator[str]:
     if not bundle.manifest.get("tasks"):
         yield (
             "The bundle does not say which tasks it was made from, so none could be left out: make sure that these "
             "runs are new to it."
+        )
+    if bundle.manifest.get("reference_risks") is None:
+        yield (
+            "The bundle carries no clock that was fitted on its training runs, so there is no skill over one: it comes "
+            "from an older release, or learned from successful runs alone."
         )
     if without_task := sum(not run.named for run in kept):
         yield f"{without_task} runs name no task; each counts as a task of its own."

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from prefixguard.alarm import draw_one_per_task
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.analyses import UnseenTransitions
+from prefixguard.evaluation.analyses import UnseenTransitions, onset_of
 from prefixguard.evaluation.tables.rules import rule_scores
 from prefixguard.evaluation.tables.score_rows import score_values
 from prefixguard.runtime import Monitor
@@ -36,6 +36,7 @@ class HeardRun:
     digest: of its records. named: whether it names its task. use: what it was used for when the monitor was made; None:
     for nothing. imminent, outcome, sizes: risks and bytes of text of each step, (T,); rules: see `rule_scores`. All
     are empty where the run is left out for its use; but the rules of successful runs that set the alarm are kept.
+    onset: see `onset_of`.
     """
 
     run_id: str
@@ -49,18 +50,22 @@ class HeardRun:
     outcome: Float
     sizes: Float
     rules: Mapping[str, Float]
+    onset: int | None = None
 
 
 class Heard:
     """All runs as one monitor heard them, one at a time.
 
     include_used: whether runs that the monitor was made from are scored too. with_rules: whether rules score them.
+    onset: what says from which step on an alarm is due; None: nothing.
     scored: by key. without_outcome, empty: runs whose outcome is not known, and those without a step.
     """
 
-    def __init__(self, monitor: Monitor, *, include_used: bool, with_rules: bool = False) -> None:
+    def __init__(
+        self, monitor: Monitor, *, include_used: bool, with_rules: bool = False, onset: str | None = None
+    ) -> None:
         bundle = monitor.bundle
-        self.monitor, self._include_used, self._with_rules = monitor, include_used, with_rules
+        self.monitor, self._include_used, self._with_rules, self._onset = monitor, include_used, with_rules, onset
         self.transitions = UnseenTransitions(bundle.automaton) if bundle.automaton is not None else None
         self.scored: dict[Key, HeardRun] = {}
         self.without_outcome: set[Key] = set()
@@ -96,6 +101,7 @@ class Heard:
             outcome=_array(reading.outcome_risk for reading in readings),
             sizes=_array(len(serialize(record)) for record in (run.records if counted else ())),
             rules=self._rules(run.records) if self._with_rules and (counted or sets_alarm) else {},
+            onset=None if self._onset is None else onset_of(run, self._onset),
         )
 
     def _rules(self, records: Sequence[StepRecord]) -> Mapping[str, Float]:

@@ -9,15 +9,17 @@ import numpy.typing as npt
 
 from prefixguard.alarm import BUDGETS, AlarmPolicy, Thresholds
 from prefixguard.errors import DataError
+from prefixguard.evaluation.analyses.detection import detection
 from prefixguard.evaluation.analyses.observability import observability
 from prefixguard.evaluation.analyses.prevalence import prevalence_table
+from prefixguard.evaluation.analyses.shares_seen import shares_seen
 from prefixguard.evaluation.analyses.shortcuts import shortcuts
 from prefixguard.evaluation.tables.alerts import AlarmGroups, alert_rows
 from prefixguard.evaluation.tables.evaluation_table import BaselineRow, Behind, EvaluationTable, RunsLeftOut
 from prefixguard.evaluation.tables.figures import RISKS, Basis, Measured, compared
-from prefixguard.evaluation.tables.rows import ScoreRow, clock_rows, oracle_rows
+from prefixguard.evaluation.tables.rows import ScoreRow, clock_rows, oracle_rows, reference_rows
 from prefixguard.evaluation.tables.verdict import verdict_of
-from prefixguard.metrics import Prefixes, Resamples
+from prefixguard.metrics import Prefixes, ReferenceRisks, Resamples
 from prefixguard.results import Result
 
 #: Resamples behind each interval: the ends of a 95 % interval rest on about 12 of them each.
@@ -43,6 +45,8 @@ def evaluate_scores(
     notes: Sequence[str] = (),
     alarm_groups: AlarmGroups | None = None,
     sizes: Sequence[npt.ArrayLike] | None = None,
+    reference: ReferenceRisks | None = None,
+    onsets: Sequence[int | None] | None = None,
 ) -> EvaluationTable:
     """Every figure of a monitor's risks over a set of runs, with what any monitor has to beat.
 
@@ -55,6 +59,8 @@ def evaluate_scores(
     left_out, notes: carried into the table.
     alarm_groups: thresholds by group, by which the monitor's alarms of each run are judged at the policy's own budget.
     sizes: bytes of text of each step, (T,) a run, for the share of text after first alerts; None: not known.
+    reference: risks fitted on training runs that read nothing: rows, and the clock of `skill`; None: there are none.
+    onsets: step of each run, from 1, from which an alarm is due; None for a run without one. None: not known.
     Raises DataError where there is no run, or counts differ. One class gives NaN in what needs two, and a note.
     """
     if not len(imminent_risk) == len(outcome_risk) == len(failed) == len(tasks):
@@ -73,11 +79,12 @@ def evaluate_scores(
         raise DataError("sizes of steps are not one a step of every run: give one of each, or none at all.")
     prefixes = Prefixes.of(lengths, failed, tasks)
     drawn = Resamples.draw(prefixes.n_tasks, n=resamples, seed=seed)
-    basis = Basis(prefixes, horizon, drawn, groups)
+    basis = Basis(prefixes, horizon, drawn, groups, None if reference is None else reference.by_step(prefixes.step))
     unjudged = np.logical_or(*map(np.isnan, monitor.flat(lengths)))
     rows = (
         monitor,
         *clock_rows(prefixes, lengths, horizon, policy, sorted(by_budget) or list(BUDGETS), calibration_lengths),
+        *([] if reference is None else reference_rows(reference, prefixes, lengths, text)),
         *oracle_rows(prefixes, lengths, horizon, seed),
         *baselines,
     )
@@ -105,7 +112,12 @@ def evaluate_scores(
     sections: dict[str, Result] = {
         "observability": observability(monitor, prefixes, lengths, horizon),
         "prevalence": prevalence_table(rows, prefixes, lengths, horizon, resamples=drawn),
+        "shares_seen": shares_seen(rows, prefixes, lengths, resamples=drawn),
     }
+    if onsets is not None:
+        sections["detection"] = detection(
+            monitor.outcome, onsets, failed, prefixes.task, by_budget, policy, resamples=drawn, groups=alarm_groups
+        )
     if groups is not None:
         sections["shortcuts"] = shortcuts(
             monitor.outcome, failed, tasks, groups, grouped_by=grouped_by or "group", resamples=resamples, seed=seed

@@ -75,6 +75,11 @@ class Corpus:
         """Steps of each run, int64 (n,)."""
         return np.diff(self.first)
 
+    def sizes(self, runs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Bytes of text of each step of these runs, one (T,) a run."""
+        size = self.documents.sizes
+        return [size[self.first[r] : self.first[r + 1]] for r in runs.tolist()]
+
     def prefixes(self, runs: NDArray[np.int64]) -> Prefixes:
         """All prefixes of these runs, in their order, as the metrics take them."""
         tasks = [self.task_ids[r] for r in runs.tolist()]

@@ -30,7 +30,7 @@ from prefixguard.learn.corpus import Corpus, featurise, labels
 from prefixguard.learn.fit import FittedMonitor, fit_monitor, needs_torch, training_key
 from prefixguard.learn.score_direction import check_direction, check_options
 from prefixguard.learn.teacher import steps_of
-from prefixguard.metrics import at_remaining, auroc, average_precision
+from prefixguard.metrics import ReferenceRisks, at_remaining, auroc, average_precision
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs
 from prefixguard.store import Store
 from prefixguard.trace import DEFAULT_SHARES, Move, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
@@ -168,6 +168,9 @@ def train_corpus(
     if refused:
         notes.append(f"no alarm: {refused} The bundle says WATCH and OK only.")
     info = _info(corpus, config, fitted, sides, of_side, report)
+    if not config.only_healthy:
+        reference = ReferenceRisks.fit(corpus.prefixes(pool), corpus.sizes(pool), config.horizon)
+        info["reference_risks"] = reference.as_json()
     info["metrics"] = _metrics(corpus, of_side[Side.TEST], logits, config.horizon)
     info["alarm_table"] = table_to_json(table)
     info["alarm_lengths"] = corpus.lengths[drawn].tolist()

@@ -27,7 +27,8 @@ from prefixguard.metrics.ranking import (
     average_precision,
     average_precision_at,
 )
-from prefixguard.metrics.reliability import Reliability, ReliabilityBin, brier, ece, reliability_curve
+from prefixguard.metrics.reference_risks import ReferenceRisks, hazards
+from prefixguard.metrics.reliability import Reliability, ReliabilityBin, brier, ece, log_losses, reliability_curve
 from prefixguard.metrics.resampling import Estimates, Resamples, interval, paired_difference, ratio
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "Quartiles",
     "Ranking",
     "ReferenceRanking",
+    "ReferenceRisks",
     "Reliability",
     "ReliabilityBin",
     "Resamples",
@@ -64,7 +66,9 @@ __all__ = [
     "end_oracle",
     "fault_set_figures",
     "first_alerts",
+    "hazards",
     "interval",
+    "log_losses",
     "measure_attribution",
     "paired_difference",
     "phi",

@@ -102,6 +102,16 @@ def brier(labels: npt.ArrayLike, risks: npt.ArrayLike) -> float:
     return float(Reliability(labels, risks).brier())
 
 
+def log_losses(labels: npt.ArrayLike, risks: npt.ArrayLike) -> Float:
+    """-log of the probability that each risk gave to what came true, (N,). A risk counts as at least 1e-6 from 0 and 1.
+
+    >>> log_losses([0, 1], [0.5, 1.0]).round(4)
+    array([0.6931, 0.    ])
+    """
+    said = np.clip(np.asarray(risks, dtype=np.float64), 1e-6, 1 - 1e-6)
+    return np.asarray(-np.log(np.where(np.asarray(labels) != 0, said, 1.0 - said)), dtype=np.float64)
+
+
 def ece(labels: npt.ArrayLike, risks: npt.ArrayLike, *, bins: int = BINS) -> float:
     """Expected calibration error over bins of equal mass.
 

@@ -12,6 +12,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from prefixguard.stepview.adapter import Adapter
 from prefixguard.stepview.offered import readable_offer
 from prefixguard.stepview.reader import ReadReport, read_runs
@@ -49,6 +52,11 @@ class Spool:
         base = self._starts[first]
         for i in range(first, stop):
             yield data[self._starts[i] - base : self._starts[i + 1] - base]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Bytes of each entry, int64 (entries,)."""
+        return np.diff(np.array(self._starts, dtype=np.int64))
 
     @property
     def size(self) -> int:

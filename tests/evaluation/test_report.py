@@ -67,13 +67,13 @@ def tables(report: EvaluationReport, key: str) -> list[Table]:
 
 def test_tables_hold_the_figures_of_the_table_json(report: EvaluationReport) -> None:
     plain = report.table.as_json()
-    names = ["auprc", "auroc", "outcome_auroc_at_remaining", "outcome_auroc_at_index", "outcome_auroc_within_groups"]
+    names = ["auprc", "auroc", "outcome_auroc_at_index", "outcome_auroc_at_remaining", "outcome_auroc_within_groups"]
     for shown, which in zip(tables(report, "scores")[:2], ("imminent", "outcome"), strict=True):
         rows = [plain[which], *(row[which] for row in plain["baselines"].values())]
         assert len(shown.rows) == len(rows)
         for cells, row in zip(shown.rows, rows, strict=True):
             figures = [cells[1], *cells[4:8], *cells[8:]]
-            for cell, figure in zip(figures, [*names, "brier", "ece"], strict=True):
+            for cell, figure in zip(figures, [*names, "skill", "brier", "ece"], strict=True):
                 assert cell.text == number(float("nan") if row[figure] is None else row[figure])
                 ends = row["intervals"].get(figure)
                 assert cell.small == ("" if ends is None else f"[{number(ends[0])}, {number(ends[1])}]")
@@ -104,7 +104,7 @@ def test_every_cell_stands_in_page_and_markdown(report: EvaluationReport, form: 
 def test_three_sentences_with_the_figures_of_the_table(report: EvaluationReport) -> None:
     ranking, lead, alarm = report.verdict.sentences
     table = report.table
-    assert number(table.outcome.outcome_auroc_at_remaining) in ranking
+    assert number(table.outcome.outcome_auroc_at_index) in ranking
     honest = {name: row for name, row in table.baselines.items() if not row.oracle}
     for which in ("imminent", "outcome"):
         best = max(honest, key=lambda name: getattr(honest[name], which).auprc)
@@ -336,8 +336,8 @@ class Found(Result):
 def test_the_verdict_says_what_folds_and_the_leak_audit_found() -> None:
     given = invented_input()
     quiet = EvaluationReport.of(given).verdict.sentences
-    rem = {"outcome_auroc_at_remaining": 0.621, "intervals": {"outcome_auroc_at_remaining": [0.574, 0.664]}}
-    folds = Found(folds=3, runs=500, outcome=rem)
+    idx = {"outcome_auroc_at_index": 0.621, "intervals": {"outcome_auroc_at_index": [0.574, 0.664]}}
+    folds = Found(folds=3, runs=500, outcome=idx)
     leaks = Found(findings=[{"severity": "error", "field": "status"}, {"severity": "warning", "field": "length"}])
     told = EvaluationReport.of(
         replace(given, table=given.table.with_sections({"folds": folds, "leaks": leaks}))

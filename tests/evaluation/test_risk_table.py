@@ -11,15 +11,16 @@ from prefixguard.results import Cell
 
 FIGURES = RiskFigures(
     auprc=0.51, auroc=0.62, prevalence=0.2, brier=0.13, ece=0.04, outcome_auroc_at_remaining=0.75,
-    outcome_auroc_at_index=math.nan, outcome_auroc_within_groups=0.87,
+    outcome_auroc_at_index=math.nan, outcome_auroc_within_groups=0.87, skill=0.12,
     intervals={"auprc": (0.4, 0.6), "brier": (0.1, 0.2)},
 )  # fmt: skip
 SHOWN = {
     "auprc": ("AUPRC", Cell(".510", "[.400, .600]")),
     "auroc": ("AUROC", Cell(".620")),
-    "outcome_auroc_at_remaining": ("rem", Cell(".750")),
     "outcome_auroc_at_index": ("idx", Cell("–")),
+    "outcome_auroc_at_remaining": ("rem", Cell(".750")),
     "outcome_auroc_within_groups": ("group", Cell(".870")),
+    "skill": ("skill", Cell(".120")),
     "brier": ("Brier", Cell(".130", "[.100, .200]")),
     "ece": ("ECE", Cell(".040")),
 }

@@ -2,11 +2,12 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.metrics import log_loss
 
 from prefixguard.alarm import AlarmPolicy, alarm_table
 from prefixguard.errors import DataError
 from prefixguard.evaluation import RunsLeftOut, ScoreRow, evaluate_scores, rule_threshold
-from prefixguard.metrics import Prefixes, at_remaining, average_precision, brier
+from prefixguard.metrics import Prefixes, ReferenceRisks, at_remaining, average_precision, brier
 
 
 def corpus(n=150, seed=0, strength=0.25):
@@ -108,7 +109,7 @@ def test_json_has_the_stable_keys(table):
     document = json.loads(table.to_json())
     figures = {
         "auprc", "auroc", "prevalence", "brier", "ece", "outcome_auroc_at_remaining", "outcome_auroc_at_index",
-        "outcome_auroc_within_groups", "intervals",
+        "outcome_auroc_within_groups", "skill", "intervals",
     }  # fmt: skip
     assert {"runs", "failed_runs", "prefixes", "left_out", "imminent", "outcome", "first_alert", "baselines"} <= set(
         document
@@ -242,3 +243,30 @@ def test_scales_stand_beside_the_table(table):
     assert document["shortcuts"]["pooled"] == pytest.approx(document["outcome"]["outcome_auroc_at_remaining"])
     assert document["shortcuts"]["within"] == pytest.approx(document["outcome"]["outcome_auroc_within_groups"])
     assert "shortcuts" not in evaluate_scores(*corpus(), resamples=5).as_json()
+
+
+def test_skill_is_the_share_of_a_fitted_clocks_log_loss() -> None:
+    imminent, outcome, failed, tasks = corpus(60)
+    lengths = [len(risk) for risk in outcome]
+    prefixes, sizes = Prefixes.of(lengths, failed, tasks), [np.full(n, 10.0) for n in lengths]
+    reference = ReferenceRisks.fit(prefixes, sizes, 3)
+    table = evaluate_scores(imminent, outcome, failed, tasks, sizes=sizes, reference=reference, resamples=50)
+    clock = reference.by_step(prefixes.step)
+    labels = prefixes.imminent_labels(3), prefixes.outcome_labels
+    for place, (figures, risks) in enumerate(((table.imminent, imminent), (table.outcome, outcome))):
+        own, its = (
+            log_loss(labels[place], np.clip(p, 1e-6, 1 - 1e-6)) for p in (np.concatenate(risks), clock[:, place])
+        )
+        assert figures.skill == pytest.approx(1 - own / its)
+        low, high = figures.intervals["skill"]
+        assert low < figures.skill < high
+    rows = table.baselines
+    assert rows["fitted clock"].outcome.skill == 0.0 and "skill" in rows["size spline"].imminent.differences
+    assert np.isnan(rows["step index"].outcome.skill), "a number of steps is no probability"
+    assert rows["fitted clock"].outcome.outcome_auroc_at_index == 0.5, "at equal steps a clock knows nothing"
+    none = evaluate_scores(imminent, outcome, failed, tasks, resamples=5)
+    assert np.isnan(none.outcome.skill) and "fitted clock" not in none.baselines
+    assert (
+        "size spline"
+        not in evaluate_scores(imminent, outcome, failed, tasks, reference=reference, resamples=5).baselines
+    )

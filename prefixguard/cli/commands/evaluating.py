@@ -62,6 +62,7 @@ def evaluate(
         prefixguard evaluate monitors/tau .traces/tau_bench
         prefixguard evaluate monitors/tau .traces/tau_bench --controls --leaks --report tau.html
         prefixguard evaluate monitors/mine new_runs/ --labels outcomes.csv --json > figures.json
+        prefixguard evaluate monitors/mine faults/ --onset mistake_step
 
     controls : rows that are trained on the monitor's own training runs: boosting, words, activity names, raw text.
         Minutes.

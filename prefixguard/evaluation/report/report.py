@@ -49,6 +49,11 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "shortcuts": ("Shortcuts", "Not looked for: this takes runs of several agents, named in their groups."),
     "observability": ("How much can be seen", "Not computed: the observability scale needs the outcome label."),
     "prevalence": ("At other failure rates", "Not computed: AUPRC at reference prevalences compares sets of runs."),
+    "shares_seen": ("When a share of the run is seen", "Not computed: this is the convention of others."),
+    "detection": (
+        "Time to detection",
+        "No onset was named: --onset says from which step of a run on an alarm is due.",
+    ),
     "controls": ("Controls", "No controls were trained: raw text, activity names only, boosting."),
     "judge": (
         "A language model as the judge",

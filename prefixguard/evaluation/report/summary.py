@@ -56,12 +56,12 @@ def _lead(table: EvaluationTable) -> str:
 def _folds(table: EvaluationTable) -> Iterator[str]:
     """What the same training says of more runs, where folds were fitted: this table may be too small to tell."""
     found = table.sections["folds"].as_json() if "folds" in table.sections else {"outcome": {}}
-    rem = found["outcome"].get("outcome_auroc_at_remaining")
-    if rem is not None:
-        ends = found["outcome"]["intervals"].get("outcome_auroc_at_remaining")
+    idx = found["outcome"].get("outcome_auroc_at_index")
+    if idx is not None:
+        ends = found["outcome"]["intervals"].get("outcome_auroc_at_index")
         yield (
             f"The same training on {found['folds']} task-grouped folds, measured on {found['runs']:,} runs instead of "
-            f"{table.runs:,}: AUROC {f'{number(rem)} {spread(ends)}'.rstrip()} at equally many steps left."
+            f"{table.runs:,}: AUROC {f'{number(idx)} {spread(ends)}'.rstrip()} at equally many steps passed."
         )
 
 
@@ -74,12 +74,14 @@ def _leaks(table: EvaluationTable) -> Iterator[str]:
 
 
 def _facts(table: EvaluationTable) -> Facts:
-    rank = table.outcome.outcome_auroc_at_remaining
+    rank, skill = table.outcome.outcome_auroc_at_index, table.outcome.skill
     items = [
         (title, number(getattr(table, which).auprc), f"AUPRC; chance {number(getattr(table, which).prevalence)}")
         for which, title in RISK_TITLES.items()
     ]
-    items.append(("Ranks", number(rank), "AUROC at equally many steps left; chance .500"))
+    items.append(("Ranks", number(rank), "AUROC at equally many steps passed; a clock has .500"))
+    if math.isfinite(skill):
+        items.append(("Skill", number(skill), "share of a fitted clock's log-loss that it takes away; a clock has 0"))
     row = working_alert(table.first_alert)
     if row is not None and row.alerts is not None and row.budget is not None:
         found = row.alerts

@@ -28,7 +28,7 @@ from prefixguard.evaluation.retraining.partition import Fold, Runs, partition
 from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.evaluation.tables.figures import FIGURES, RISKS, Basis, Measured
 from prefixguard.learn import Corpus, LearnListener, TrainConfig, featurise, fit_monitor, fit_platt, labels, steps_of
-from prefixguard.metrics import Estimates, Prefixes, Resamples
+from prefixguard.metrics import Estimates, ReferenceRisks, Resamples
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import Adapter, ReadReport, SpooledRuns, StepRecord, adapter_for, read_runs
 from prefixguard.store import Kept, OnProgress, Store
@@ -118,6 +118,7 @@ class Retraining:
         data = _data_hash(self.corpus) if out is not None else ""
         self._store = Store(out, {"release": VERSION, "config": options, "folds": folds, "data": data})
         self._code = {task: code for code, task in enumerate(sorted(set(self.corpus.task_ids)))}
+        self._references: dict[str, ReferenceRisks] = {}
         self._weights = Resamples.draw(len(self._code), n=resamples, seed=13).weights
 
     @cached_property
@@ -157,25 +158,31 @@ class Retraining:
         if self._on_progress is not None:
             self._on_progress(self._done, self.total)
 
-    def prefixes(self, runs: Runs) -> Prefixes:
-        """The prefixes of these runs."""
-        corpus = self.corpus
-        tasks = [corpus.task_ids[r] for r in runs.tolist()]
-        return Prefixes.of(corpus.lengths[runs].tolist(), corpus.failed[runs].tolist(), tasks)
+    def reference(self, fold: Fold) -> ReferenceRisks:
+        """The risks that read nothing, fitted on the fold's training runs."""
+        if fold.name not in self._references:
+            prefixes, sizes = self.corpus.prefixes(fold.train), self.corpus.sizes(fold.train)
+            self._references[fold.name] = ReferenceRisks.fit(prefixes, sizes, self.config.horizon)
+        return self._references[fold.name]
 
-    def measure(self, runs: Runs, scores: Float, *, probability: bool = True) -> dict[str, Measured]:
-        """The figures of one fold, by risk.
+    def measure(
+        self, fold: Fold, scores: Float, *, runs: Runs | None = None, probability: bool = True
+    ) -> dict[str, Measured]:
+        """The figures of one fold, by risk; skill is over a clock fitted on its training runs.
 
-        runs: int64 (n,), one or more. scores: float64 (steps of the runs, 2), imminent and outcome.
+        runs: int64 (n,), one or more; None: the fold's test runs. scores: float64 (steps of the runs, 2), imminent and
+        outcome.
         """
+        runs = fold.test if runs is None else runs
         local = [self._code[task] for task in dict.fromkeys(self.corpus.task_ids[r] for r in runs.tolist())]
         groups = None if self._within is None else [self._within[r] for r in runs.tolist()]
-        basis = Basis(self.prefixes(runs), self.config.horizon, Resamples(self._weights[:, local]), groups)
+        prefixes, drawn = self.corpus.prefixes(runs), Resamples(self._weights[:, local])
+        basis = Basis(prefixes, self.config.horizon, drawn, groups, self.reference(fold).by_step(prefixes.step))
         return basis.measure([*scores.T], probability=probability)
 
     def measure_all(self, scored: Sequence[FoldScores]) -> list[dict[str, Measured]]:
         """Figures of each fold, by risk. scored: one a fold of the plan."""
-        return [self.measure(fold.test, one.risks) for fold, one in zip(self.plan, scored, strict=True)]
+        return [self.measure(fold, one.risks) for fold, one in zip(self.plan, scored, strict=True)]
 
 
 class _Stages(LearnListener):

@@ -31,7 +31,7 @@ from prefixguard.evaluation.tables.figures import (
     reading_help,
     risk_table,
 )
-from prefixguard.evaluation.tables.rows import ScoreRow, clock_rows
+from prefixguard.evaluation.tables.rows import ScoreRow, clock_rows, reference_rows
 from prefixguard.learn import TrainConfig
 from prefixguard.results import Block, Result, Text, number
 from prefixguard.stepview import Adapter
@@ -208,15 +208,20 @@ def _means(folds: Sequence[Measured]) -> dict[str, float]:
 
 
 def _clocks(retraining: Retraining, trained: Mapping[str, Measured]) -> dict[str, FoldedRow]:
-    """The rows that read nothing, on the same folds: constant, step index, end oracle. They have no seed."""
+    """The rows that read nothing, on the same folds. They have no seed."""
     rows: dict[str, ScoreRow] = {}
     measured: dict[tuple[int, int], dict[str, dict[str, Measured]]] = {}
     for fold in {(fold.repeat, fold.number): fold for fold in retraining.plan}.values():
-        prefixes, lengths = retraining.prefixes(fold.test), retraining.corpus.lengths[fold.test].tolist()
+        corpus = retraining.corpus
+        prefixes, lengths = corpus.prefixes(fold.test), corpus.lengths[fold.test].tolist()
+        sizes = [size.astype(np.float64) for size in corpus.sizes(fold.test)]
         of_fold = measured[fold.repeat, fold.number] = {}
-        for row in clock_rows(prefixes, lengths, retraining.config.horizon, AlarmPolicy(), (), None):
+        for row in (
+            *clock_rows(prefixes, lengths, retraining.config.horizon, AlarmPolicy(), (), None),
+            *reference_rows(retraining.reference(fold), prefixes, lengths, sizes),
+        ):
             scores = np.stack(row.flat(lengths), axis=1)
-            of_fold[row.name] = retraining.measure(fold.test, scores, probability=row.probability)
+            of_fold[row.name] = retraining.measure(fold, scores, probability=row.probability)
             rows[row.name] = row
     found = {}
     for name, row in rows.items():

@@ -206,8 +206,8 @@ def _left_out(
         mine = fold.test[own[fold.test]]
         if len(mine):
             rows = np.repeat(own[fold.test], corpus.lengths[fold.test])
-            known.append(retraining.measure(mine, full.risks[rows]))
-            unknown.append(retraining.measure(mine, scores.risks[rows]))
+            known.append(retraining.measure(fold, full.risks[rows], runs=mine))
+            unknown.append(retraining.measure(fold, scores.risks[rows], runs=mine))
     one, other = averaged(known), averaged(unknown)
     return AgentLeftOut(
         agent=agent,

@@ -21,7 +21,7 @@ from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields
 from prefixguard.runtime import plain
 
 #: The figure whose difference is shown, of either risk: its name in the head, and in JSON.
-_SHOWN = {"imminent": ("AUPRC", "auprc"), "outcome": ("rem", "outcome_auroc_at_remaining")}
+_SHOWN = {"imminent": ("AUPRC", "auprc"), "outcome": ("idx", "outcome_auroc_at_index")}
 #: Figures that are not shown.
 _NOT_SHOWN = ("auroc",)
 
@@ -123,7 +123,9 @@ class Comparison(Result):
             *map(Text, head),
             self._risk("Imminent risk", "imminent"),
             self._risk("Outcome risk", "outcome"),
-            reading_help(self.grouped_by, oracles=False, more="The same resamples for all."),
+            reading_help(
+                self.grouped_by, oracles=False, more="The same resamples for all, and the clock of the first."
+            ),
             *self._alerts(),
             *([Text("The end oracle knows what no monitor can know.")] if self.clocks else []),
             *map(Text, self.notes),

@@ -21,6 +21,7 @@ from prefixguard.metrics import (
     Resamples,
     at_index,
     at_remaining,
+    log_losses,
     paired_difference,
     ratio,
 )
@@ -45,6 +46,8 @@ class RiskFigures:
 
     auprc, auroc: over all prefixes, against this risk's own labels. prevalence: share of positive prefixes.
     brier, ece: errors of the risk as a probability; NaN for scores that are none.
+    skill: share of the log-loss of a clock, fitted on training runs, that the risk takes away; 0 for the clock itself,
+        below 0 for what is worse; NaN for scores that are no probabilities, and where no clock was fitted.
     outcome_auroc_at_remaining, outcome_auroc_at_index: does the score tell failed from successful runs where equally
         many steps remain (0 to 10), or have passed (1 to 30)?
     outcome_auroc_within_groups: the former, among runs of the same agent or file only.
@@ -60,6 +63,7 @@ class RiskFigures:
     outcome_auroc_at_remaining: float
     outcome_auroc_at_index: float
     outcome_auroc_within_groups: float
+    skill: float
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     differences: Mapping[str, Difference] = field(default_factory=dict)
 
@@ -105,12 +109,14 @@ class Basis:
     """What scores are measured on: prefixes of runs, the horizon of imminent, resamples of tasks, groups of runs.
 
     groups: one name a run, within which runs are compared; None: there are none.
+    clock: risks of a clock that was fitted on training runs, float64 (N, 2), which skill is over; None: there is none.
     """
 
     prefixes: Prefixes
     horizon: int
     resamples: Resamples
     groups: Sequence[str] | None = None
+    clock: Float | None = None
 
     def measure(self, scores: Sequence[Float], *, probability: bool) -> dict[str, Measured]:
         """All figures of a score, by risk.
@@ -119,10 +125,13 @@ class Basis:
         probability: whether Brier and ECE mean something.
         """
         labels = self.prefixes.imminent_labels(self.horizon), self.prefixes.outcome_labels
-        both = zip(RISKS, scores, labels, strict=True)
-        return {risk: self._measure(score, label, probability) for risk, score, label in both}
+        clock = (None, None) if self.clock is None or not probability else self.clock.T
+        every = zip(RISKS, scores, labels, clock, strict=True)
+        return {risk: self._measure(score, label, probability, own) for risk, score, label, own in every}
 
-    def _measure(self, scores: Float, labels: npt.NDArray[np.uint8], probability: bool) -> Measured:
+    def _measure(
+        self, scores: Float, labels: npt.NDArray[np.uint8], probability: bool, clock: Float | None
+    ) -> Measured:
         judged = ~np.isnan(scores)
         kept, values, positive = self.prefixes.keep(judged), scores[judged], labels[judged]
         units, n, n_tasks = kept.units, len(kept), self.prefixes.n_tasks
@@ -139,6 +148,12 @@ class Basis:
             reliability = Reliability(positive, values, units=units)
             figures["brier"] = (reliability.brier, n_tasks)
             figures["ece"] = (reliability.ece, 20 * n_tasks)
+        if clock is not None:
+            own, its = (
+                np.bincount(units, weights=log_losses(positive, said), minlength=n_tasks)
+                for said in (values, clock[judged])
+            )
+            figures["skill"] = (lambda weights: 1.0 - ratio(weights @ own, weights @ its), n_tasks)
         figures["outcome_auroc_at_remaining"] = (at_remaining(kept, values).auroc, n)
         figures["outcome_auroc_at_index"] = (at_index(kept, values).auroc, n)
         if self.groups is not None:
@@ -167,13 +182,15 @@ def lead(this: Measured, other: Measured) -> dict[str, Difference]:
     return differences
 
 
-#: Figures in the order of their columns: name, name in the terminal, whether the terminal shows its interval.
+#: Figures in the order of their columns: name, name in the terminal, whether the terminal shows its interval; an AUROC
+#: over all steps has no room there.
 _COLUMNS = {
     "auprc": ("AUPRC", "", True),
     "auroc": ("AUROC", "", False),
-    "outcome_auroc_at_remaining": ("at equal steps left", "rem", True),
-    "outcome_auroc_at_index": ("at equal steps passed", "idx", False),
+    "outcome_auroc_at_index": ("at equal steps passed", "idx", True),
+    "outcome_auroc_at_remaining": ("at equal steps left", "rem", False),
     "outcome_auroc_within_groups": ("within the same {group}", "group", False),
+    "skill": ("skill over a clock", "skill", False),
     "brier": ("Brier", "", False),
     "ece": ("ECE", "", False),
 }
@@ -182,7 +199,7 @@ _COLUMNS = {
 def risk_columns(grouped_by: str | None, leave_out: Collection[str] = ()) -> list[Column]:
     """Columns of `risk_cells`. grouped_by: what runs are compared within. leave_out: names of figures."""
     return [
-        Column(title.format(group=grouped_by or "group"), "number", short, brief=not interval)
+        Column(title.format(group=grouped_by or "group"), "number", short, brief=not interval, hidden=name == "auroc")
         for name, (title, short, interval) in _COLUMNS.items()
         if name not in leave_out
     ]
@@ -241,9 +258,11 @@ def reading_help(grouped_by: str | None, *, oracles: bool, more: str) -> Text:
     lines = [
         "In brackets, or small: 95 % intervals, from resampling tasks.",
         more,
-        "At equal steps left (rem; 0 to 10) or passed (idx; 1 to 30): AUROC of failed against successful runs at the "
-        "same place, which a clock cannot earn.",
-        f"Within the same {group} (group): the former among runs of the same {group} only, so that knowing the {group} "
+        "At equal steps passed (idx; 1 to 30) or left (rem; 0 to 10): AUROC of failed against successful runs at the "
+        "same place. At equal steps passed a clock has .500; at equal steps left it has more where failed runs are "
+        "longer, though nobody knows the steps left. Skill: the share of the log-loss of a clock, fitted on training "
+        "runs, that the risk takes away.",
+        f"Within the same {group} (group): rem among runs of the same {group} only, so that knowing the {group} "
         "does not help." + ("" if grouped_by else " These runs name none, or only one."),
         *(["* knows what no monitor can know; it is there for comparison only."] if oracles else []),
     ]

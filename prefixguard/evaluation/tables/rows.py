@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, Thresholds, alarm_table, run_maximum
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.metrics import Prefixes, end_oracle, step_index
+from prefixguard.metrics import Prefixes, ReferenceRisks, end_oracle, step_index
 
 Float = npt.NDArray[np.float64]
 
@@ -84,6 +84,21 @@ def clock_rows(
         ScoreRow("constant", imminent, outcome, probability=True, note=constant),
         ScoreRow("step index", steps, steps, thresholds=after_step, note="the number of the step and nothing else"),
         ScoreRow("end oracle", ends, ends, oracle=True, note="knows when the run ends, nothing of how"),
+    ]
+
+
+def reference_rows(
+    reference: ReferenceRisks, prefixes: Prefixes, lengths: Sequence[int], sizes: Sequence[Float] | None
+) -> list[ScoreRow]:
+    """The rows that read nothing and were fitted on training runs: clock and, where the sizes of steps are known, size
+    spline. sizes: bytes of text of each step, (T,) a run."""
+    rows = [("fitted clock", reference.by_step(prefixes.step), "the number of the step, as a risk")]
+    if sizes is not None:
+        note = "the number of the step and the bytes of text so far, as a risk by a spline of either"
+        rows.append(("size spline", reference.by_size(prefixes.step, sizes), note))
+    return [
+        ScoreRow(name, *(cut(risk, lengths) for risk in risks.T), True, note=f"{note}; fitted on training runs")
+        for name, risks, note in rows
     ]
 
 

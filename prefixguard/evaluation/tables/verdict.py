@@ -2,9 +2,11 @@
 
 A monitor can rank prefixes well and still give no alarm worth having. Two questions, answered from the outcome risk:
 
-- *rankable*: does the risk tell failed from successful runs where equally many steps remain? Yes when the 95 %
-  interval of that AUROC lies above one half. Where a clock does as well (failed runs are often longer), the verdict
-  says so: then length, not content, may be all that ranks.
+- *rankable*: does the risk tell failed from successful runs where equally many steps have passed? Yes when the 95 %
+  interval of that AUROC lies above one half, which is what any clock has there. How much better than a clock it
+  forecasts, its skill says. The AUROC where equally many steps remain stands beside them and is no aim: a longer run
+  stands at a later step there, and failed runs are often longer, so that a bare clock ranks well by a number that
+  nobody knows while a run goes on. The best possible forecast at a step need not reach that clock.
 - *alarm-separable*: at the largest granted budget of at most 10 % of successful runs, is at least a quarter of the
   failed runs alerted with more than H steps left, and is that share, by its interval, above the false-alarm rate?
 
@@ -13,6 +15,7 @@ Source: PrefixGuard RQ4 has the notion; the rule is ours.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,22 +91,43 @@ def _warns(found: FirstAlerts) -> bool:
 
 
 def _ranking(outcome: RiskFigures, clock: RiskFigures | None) -> tuple[bool | None, str]:
-    value = outcome.outcome_auroc_at_remaining
-    ends = outcome.intervals.get("outcome_auroc_at_remaining")
+    ends = outcome.intervals.get("outcome_auroc_at_index")
     if outcome.prevalence in (0.0, 1.0):
         one, other = ("failed", "succeeded") if outcome.prevalence else ("succeeded", "failed")
         return None, f"All runs {one}, and ranking takes runs that {other} too."
     if ends is None:
-        return None, "Ranking takes failures and successes with equally many steps left, of more than one task."
+        return None, "Ranking takes failures and successes with equally many steps behind them, of more than one task."
+    value = outcome.outcome_auroc_at_index
     said = (
-        f"Of a failed and a successful run with equally many steps left it rates the failed one higher in "
-        f"{100 * value:.1f} % of cases (AUROC {number(value)} {spread(ends)}; a coin has .500)"
+        f"Of a failed and a successful run with equally many steps behind them it rates the failed one higher in "
+        f"{100 * value:.1f} % of cases (AUROC {number(value)} {spread(ends)}; a clock has .500)"
     )
     if ends[0] <= 0.5:
         said += ", which does not exclude chance"
-    if clock is not None and clock.outcome_auroc_at_remaining >= value:
-        said += f"; counting steps does as well ({number(clock.outcome_auroc_at_remaining)})"
-    return ends[0] > 0.5, f"{said}."
+    return ends[0] > 0.5, f"{said}. {_skill(outcome)}{_at_remaining(outcome, clock)}"
+
+
+def _skill(outcome: RiskFigures) -> str:
+    """How it forecasts beside a clock; empty where there is none."""
+    if math.isnan(outcome.skill):
+        return ""
+    than = f"{percent(abs(outcome.skill))} {'less' if outcome.skill >= 0 else 'more'} than that of a clock fitted on"
+    ends = outcome.intervals.get("skill")
+    said = f"Its log-loss is {than} training runs (skill {f'{number(outcome.skill)} {spread(ends)}'.rstrip()})"
+    if ends is not None and ends[1] < 0:
+        return f"{said}: a clock forecasts better. "
+    if ends is None or ends[0] <= 0:
+        return f"{said}, which does not exclude that a clock forecasts as well. "
+    return f"{said}. "
+
+
+def _at_remaining(outcome: RiskFigures, clock: RiskFigures | None) -> str:
+    """The AUROC at equally many steps left, and why it is no aim."""
+    counting = "" if clock is None else f", and counting steps has {number(clock.outcome_auroc_at_remaining)} there"
+    return (
+        f"With equally many steps left the AUROC is {number(outcome.outcome_auroc_at_remaining)}{counting}; nobody "
+        "knows the steps left while a run goes on, and a longer run stands at a later step, so that is no aim."
+    )
 
 
 def _alarm(row: AlertRow | None, alerts: Sequence[AlertRow], horizon: int, failing: float) -> str:
