@@ -169,8 +169,8 @@ def train_corpus(
         notes.append(f"no alarm: {refused} The bundle says WATCH and OK only.")
     info = _info(corpus, config, fitted, sides, of_side, report)
     if not config.only_healthy:
-        reference = ReferenceRisks.fit(corpus.prefixes(pool), corpus.sizes(pool), config.horizon)
-        info["reference_risks"] = reference.as_json()
+        clocks = ReferenceRisks.fit(corpus.prefixes(pool), corpus.sizes(pool), config.horizon)
+        info["reference_risks"] = clocks.as_json()
     info["metrics"] = _metrics(corpus, of_side[Side.TEST], logits, config.horizon)
     info["alarm_table"] = table_to_json(table)
     info["alarm_lengths"] = corpus.lengths[drawn].tolist()

@@ -105,7 +105,8 @@ class ReferenceRisks:
 def _logs(step: npt.NDArray[np.int64], sizes: Sequence[npt.ArrayLike]) -> Float:
     """Logarithms of steps and of bytes so far, (2, N)."""
     so_far = [np.cumsum(np.asarray(size, dtype=np.float64)) for size in sizes]
-    return np.log1p(np.stack((step.astype(np.float64), np.concatenate([np.zeros(0), *so_far]))))
+    logs: Float = np.log1p(np.stack((step.astype(np.float64), np.concatenate([np.zeros(0), *so_far]))))
+    return logs
 
 
 def _hinges(logs: Float, knots: Float) -> Float:

@@ -56,7 +56,8 @@ class Spool:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Bytes of each entry, int64 (entries,)."""
-        return np.diff(np.array(self._starts, dtype=np.int64))
+        starts = np.array(self._starts, dtype=np.int64)
+        return starts[1:] - starts[:-1]
 
     @property
     def size(self) -> int:

@@ -136,7 +136,7 @@ def detection(
     start = np.array([onset or 0 for onset in onsets], dtype=np.int64)
 
     def by_task(runs: npt.NDArray[np.bool_]) -> Float:
-        return np.bincount(tasks, weights=runs.astype(np.float64), minlength=resamples.weights.shape[1])
+        return np.bincount(tasks, weights=runs.astype(np.float64), minlength=resamples.weights.shape[1]).astype(float)
 
     rows = []
     for budget, common in sorted(thresholds.items()):

@@ -97,7 +97,9 @@ def reference_rows(
         note = "the number of the step and the bytes of text so far, as a risk by a spline of either"
         rows.append(("size spline", reference.by_size(prefixes.step, sizes), note))
     return [
-        ScoreRow(name, *(cut(risk, lengths) for risk in risks.T), True, note=f"{note}; fitted on training runs")
+        ScoreRow(
+            name, cut(risks[:, 0], lengths), cut(risks[:, 1], lengths), True, note=f"{note}; fitted on training runs"
+        )
         for name, risks, note in rows
     ]
 
