@@ -14,6 +14,7 @@ from prefixguard.trace import is_read_once
 
 if TYPE_CHECKING:
     from prefixguard.learn import LearnListener, TrainConfig
+    from prefixguard.runtime import Monitor
 
 #: Read from the current folder when no runs are named.
 FILE = Path("prefixguard.toml")
@@ -43,11 +44,13 @@ def plan_training(
     config: Path | None,
     options: Mapping[str, Any],
     scores: Path | None = None,
+    begin: Monitor | None = None,
 ) -> PlannedTraining:
     """Put the command line over the file over the defaults.
 
     config: a TOML file with a section [train]; None: `prefixguard.toml` here, but only when no runs are named.
     options: fields of TrainConfig from the command line. scores: a table of scores, in the place of runs.
+    begin: a monitor whose adapter, seed, horizon, budget and confidence hold where nothing else is said.
     Raises ConfigError, UsageError.
     """
     from prefixguard.learn import SCORES_ADAPTER, TrainConfig
@@ -63,9 +66,14 @@ def plan_training(
     given_adapter = table.pop("adapter", None)
     if given_adapter is not None and not isinstance(given_adapter, str):
         raise ConfigError(f"{file}: adapter = {given_adapter!r}: a name or a path, in quotes, is needed.")
-    settled = TrainConfig.from_mapping({**table, **options}, where)
+    settled = TrainConfig.from_mapping({**_begun(begin), **table, **options}, where)
     runs_named = runs if runs is not None else told.get("runs")
     adapter = adapter or given_adapter
+    if begin is not None:
+        if runs_named is None or is_read_once(runs_named):
+            raise UsageError("--from compares both monitors on the runs, which takes runs that can be read again.")
+        begin.refuse_other(adapter, runs_named)
+        adapter = adapter or str(begin.bundle.path / "adapter.json")
     labels_named = labels or (Path(told["labels"]) if "labels" in told else None)
     out_named = out or (Path(told["out"]) if "out" in told else None)
     if runs_named is None:
@@ -84,6 +92,15 @@ def plan_training(
     return PlannedTraining(
         runs_named, adapter, labels_named, out_named or MONITORS / _name_of(runs_named), settled, said
     )
+
+
+def _begun(begin: Monitor | None) -> dict[str, Any]:
+    """What a training takes over from a monitor. The same seed keeps its tasks on the sides that they had."""
+    if begin is None:
+        return {}
+    manifest, policy = begin.bundle.manifest, begin.bundle.calibration.policy
+    kept = {name: manifest[name] for name in ("seed", "horizon") if isinstance(manifest.get(name), int)}
+    return {**kept, "budget": policy.budget, "confidence": policy.confidence}
 
 
 def evaluation_folder(monitor: Path, named: Path | None) -> Path:

@@ -74,8 +74,9 @@ def compare(
             one.unjudged = unjudged
     drawn = Resamples.draw(first.prefixes.n_tasks, n=resamples, seed=seed)
     budgets = sorted(set.intersection(*(set(one.thresholds) for one in each)))
+    reference = next((one.reference for one in each if one.reference is not None), None)
     for one in each:
-        one.measure(drawn, groups, budgets, first.horizon, first.reference)
+        one.measure(drawn, groups, budgets, first.horizon, reference)
     return Comparison(
         runs=len(kept),
         failed_runs=sum(run.failed for run in first.runs),
@@ -172,7 +173,7 @@ class _Contender:
         reference: ReferenceRisks | None,
     ) -> None:
         """Its figures, and its first alerts at these budgets. early: steps that an early alert leaves, or more.
-        reference: of the first monitor, whose clock is that of all."""
+        reference: of the first monitor that has one; its clock is that of all."""
         clock = None if reference is None else reference.by_step(self.prefixes.step)
         basis = Basis(self.prefixes, self.horizon, drawn, groups, clock)
         self.measured = basis.measure([*np.where(self.unjudged, np.nan, self.scores)], probability=True)

@@ -6,11 +6,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pytest
+import tiny_monitor
 
+from prefixguard.bundle import open_bundle, write_bundle
 from prefixguard.cli.training_plan import plan_training
 from prefixguard.distribution import install_command
 from prefixguard.errors import ConfigError, UsageError
+from prefixguard.trace import Side, task_hash
 
 SMALL = [
     "--epochs",
@@ -155,3 +159,49 @@ def test_a_missing_extra_is_one_sentence(tmp_path: Path) -> None:
     assert done.returncode == 2
     needs = f"Error: backend gru needs torch. Install it with: {install_command('train')}"
     assert done.stderr.splitlines()[-1] == f"{needs}. Or: prefixguard train --backend gbdt needs no torch"
+
+
+def test_a_training_begins_from_a_monitor_of_healthy_runs(cli, lab_file: Path, tmp_path: Path) -> None:
+    one, two, three = (tmp_path / name for name in ("day_one", "day_two", "day_three"))
+    options = ("--backend", "healthy", "--seed", 7, "--horizon", 2, "--budget", "0.3")
+    assert cli("train", lab_file, "--adapter", "openai_chat", "--out", one, *options).code == 0
+    begun = cli("train", lab_file, "--from", one, "--backend", "gbdt", "--budget", "0.25", "--out", two, "--json")
+    assert begun.code == 0, begun.err
+    (facts,) = begun.lines
+    assert (facts["seed"], facts["horizon"], facts["backend"]) == (7, 2, "gbdt")
+    assert open_bundle(two).calibration.policy.budget == 0.25, "the command line has the last word"
+    assert open_bundle(two).adapter.sha256 == open_bundle(one).adapter.sha256
+    compared = facts["compared"]
+    assert [column["name"] for column in compared["monitors"]] == ["day_one", "day_two"]
+    assert compared["runs"] > 0 and compared["left_out_by"]["used_by_a_monitor"] > 0 and not compared["in_sample"]
+    skills = [column["outcome"]["skill"] for column in compared["monitors"]]
+    assert None not in skills, "the clock is that of the monitor that has one"
+    assert "outcome_auroc_at_index" in compared["monitors"][1]["ahead"]["outcome"]
+
+    used = sorted(h for side in Side for h in open_bundle(two).manifest["tasks"][side.value] if side is not Side.TEST)
+    runs = [orjson.loads(line) for line in lab_file.read_bytes().splitlines()]
+    only = [run for run in runs if task_hash(run["task_id"]) in used]
+    assert 0 < len(only) < len(runs)
+    (tmp_path / "seen.jsonl").write_bytes(b"".join(orjson.dumps(run) + b"\n" for run in only))
+    again = cli("train", tmp_path / "seen.jsonl", "--from", two, "--out", three, "--backend", "gbdt", "--json")
+    assert again.code == 0 and again.lines[0]["compared"] is None
+    assert "warning: day_two and the new monitor are not compared: no run is left" in again.told
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("-",), "--from compares both monitors on the runs, which takes runs that can be read again."),
+        ((), "--from compares both monitors on the runs, which takes runs that can be read again."),
+        (("runs.jsonl", "--adapter", "tau2"), "was trained through adapter tiny_chat"),
+    ],
+)
+def test_what_cannot_be_begun_from(cli, tmp_path: Path, typed: tuple[str, ...], said: str) -> None:
+    write_bundle(tmp_path / "m", tiny_monitor.parts(info={"horizon": 3, "seed": 13}))
+    found = cli("train", *typed, "--from", tmp_path / "m", "--backend", "gbdt", "--out", tmp_path / "n")
+    assert found.code == 2 and said in found.told
+
+
+def test_rules_are_no_beginning(cli, tmp_path: Path) -> None:
+    found = cli("train", "runs.jsonl", "--from", "rules", "--out", tmp_path / "n")
+    assert "A training that begins from a monitor needs risks, and rules have none." in found.told and found.code != 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,8 +14,13 @@ from prefixguard.cli.console import say, write_json
 from prefixguard.cli.progress import Activity
 from prefixguard.cli.shown import notes_of
 from prefixguard.cli.signatures import parameters_of
-from prefixguard.cli.training_plan import plan_training, simulated_runs
+from prefixguard.cli.training_plan import PlannedTraining, plan_training, simulated_runs
+from prefixguard.errors import DataError
+from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import ReadReport, adapter_for
+
+if TYPE_CHECKING:
+    from prefixguard.evaluation import Comparison
 
 #: Options of a training that are shown among the first; the others are details.
 _COMMON = ["backend", "blend", "seed", "horizon", "epochs", "budget", "confidence", "higher_is_safer", "device"]
@@ -45,6 +50,7 @@ def train(
     unlabelled: bool,
     runs: str | None = None,
     config: Path | None = None,
+    from_monitor: Path | None = None,
     **options: Any,
 ) -> None:
     """Train a monitor on raw runs and compile it into a bundle: a folder that needs no torch to run.
@@ -58,17 +64,21 @@ def train(
         prefixguard train .traces/tau_bench --adapter tau_bench --backend gru --out monitors/tau
         prefixguard train successful/ --adapter openai_chat --backend healthy --out monitors/healthy
         prefixguard train runs/ --backend healthy --unlabelled --out monitors/healthy
+        prefixguard train labelled/ --from monitors/day_one --out monitors/day_two
         prefixguard train --backend gru
         prefixguard train --scores scores.csv --higher-is-safer --out monitors/judged
 
     runs : file, folder, glob or tar of runs, or - for standard input. Without it: what prefixguard.toml in this
         folder names, else the built-in simulation's runs.
     config : TOML file; its section [train] holds any of these options, by name.
+    from_monitor : a monitor to begin from, such as one of healthy runs: its adapter, seed, horizon, budget and
+        confidence hold where nothing else is said. Both are then compared on the runs that neither was made from.
     """
     from prefixguard.learn import train
 
     given = {name: value for name, value in options.items() if value is not None}
-    plan = plan_training(runs, adapter, labels, out, config, given, scores)
+    begin = None if from_monitor is None else load(from_monitor).with_model("A training that begins from a monitor")
+    plan = plan_training(runs, adapter, labels, out, config, given, scores, begin)
     say(plan.said)
     with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, Activity(bar=True) as progress:
         result = train(
@@ -87,10 +97,14 @@ def train(
         if note not in progress.shown:
             say(note)
     manifest = result.manifest
+    compared = None if begin is None else _compared(begin, result.path, plan, strict)
     if as_json:
         kept = ("data", "metrics", "horizon", "seed", "backend", "training_seconds")
         facts = {name: manifest.get(name) for name in kept}
-        write_json({"path": str(result.path), "id": result.id, **facts, "notes": list(result.notes)})
+        write_json(
+            {"path": str(result.path), "id": result.id, **facts, "notes": list(result.notes)}
+            | ({} if begin is None else {"compared": compared and compared.as_json()})
+        )
         return
     data, metrics = manifest["data"], manifest["metrics"]
     say(
@@ -100,9 +114,23 @@ def train(
     if metrics:
         shown = ", ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in metrics.items())
         say(f"on runs kept for testing: {shown}")
+    if compared is not None:
+        say(compared.to_text())
     say(f"{result.path}  {result.id[:12]}", style="bold green")
     again = plan.runs if plan.runs is not None else "RUNS"
     say(f"Next: prefixguard evaluate {result.path} {again}, or watch a run: prefixguard watch {result.path} -")
+
+
+def _compared(begin: Monitor, made: Path, plan: PlannedTraining, strict: bool) -> Comparison | None:
+    """The monitor that was begun from and the new one on the runs that neither was made from; None without any."""
+    from prefixguard.evaluation import compare
+
+    try:
+        with Activity("Comparing") as work:
+            return compare([begin, made], str(plan.runs), labels=plan.labels, strict=strict, progress=work.on_runs)
+    except DataError as exc:
+        say(f"warning: {begin.bundle.path.name} and the new monitor are not compared: {exc}")
+        return None
 
 
 def _number(value: float | None) -> str:

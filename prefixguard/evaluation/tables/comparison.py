@@ -124,7 +124,7 @@ class Comparison(Result):
             self._risk("Imminent risk", "imminent"),
             self._risk("Outcome risk", "outcome"),
             reading_help(
-                self.grouped_by, oracles=False, more="The same resamples for all, and the clock of the first."
+                self.grouped_by, oracles=False, more="The same resamples for all, and one clock."
             ),
             *self._alerts(),
             *([Text("The end oracle knows what no monitor can know.")] if self.clocks else []),
