@@ -1,10 +1,13 @@
-"""How accurate is the monitor on real runs, beside what else one could do?
+"""How accurate is every backend on real runs, beside what else one could do?
 
     python benchmarks/accuracy.py .traces --out benchmarks/results/accuracy
 
-Repeated task-grouped cross-validation. Every fold is kept in the output folder as it is done, so that an interrupted
+Repeated task-grouped cross-validation. Every fit is kept in the output folder as it is done, so that an interrupted
 benchmark goes on where it stopped. Prints a table a set and writes accuracy.json and accuracy.md. Each figure is the
 mean over folds and repeats; intervals are 95 % over a bootstrap of tasks, paired where rows are compared.
+
+Skill is over a clock fitted on the training runs. It takes probabilities: the log-odds of every fitted row, the clock's
+among them, are mapped by Platt's method on one half of the test tasks and measured on the other, both ways.
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ import argparse
 import hashlib
 import json
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,14 +25,26 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parent))
 import probes
 
+from prefixguard.bundle import apply_map
 from prefixguard.encoder import fit_vocabulary
 from prefixguard.evaluation import stuck_scores
-from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor
+from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor, fit_platt
 from prefixguard.learn.corpus import labels as step_labels
 from prefixguard.learn.head import held_out
 from prefixguard.learn.scaling import fit_scale
 from prefixguard.learn.teacher import run_weights, steps_of
-from prefixguard.metrics import Prefixes, Ranking, Resamples, at_index, at_remaining, end_oracle, interval, step_index
+from prefixguard.metrics import (
+    Ranking,
+    ReferenceRisks,
+    Resamples,
+    at_index,
+    at_remaining,
+    end_oracle,
+    interval,
+    log_losses,
+    ratio,
+    step_index,
+)
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Outcome, Run
 
@@ -42,10 +56,12 @@ SETS = {
     "minisweagent": ("minisweagent", "mini_swe_agent", None),
     "intercode": ("intercode", "intercode", 2500),
 }
-TRAINED = ("monitor", "paper's setting", "boosting", "LR last step", "LR prefix")
+#: The first is the default, which the others are compared with.
+BACKENDS = ("gru", "transformer", "fsm", "gbdt")
+PROBES = ("paper's setting", "LR last step", "LR prefix")
 HORIZON = 3
 RESAMPLES = 500
-FIGURES = ("auprc", "rem_imminent", "rem_outcome", "idx_outcome", "within_outcome")
+SHARES, FEWEST_STEPS = (0.25, 0.5, 0.75, 1.0), 4
 
 
 def read(traces: Path, name: str) -> tuple[Corpus, list[NDArray[np.float64]]]:
@@ -75,29 +91,72 @@ def folds_of(corpus: Corpus, folds: int, repeat: int) -> NDArray[np.int64]:
     return np.array([fold[t] for t in corpus.task_ids])
 
 
-def run_fold(corpus: Corpus, train: NDArray[np.int64], test: NDArray[np.int64], seed: int) -> dict[str, NDArray]:
-    """Scores of every trained row on the test runs, (steps, 2) each, and seconds."""
-    config = TrainConfig(seed=seed, horizon=HORIZON)
+def fit(
+    row: str, corpus: Corpus, train: NDArray[np.int64], test: NDArray[np.int64], seed: int, vocabulary, rows
+) -> NDArray:
+    """What a fitted row says of the test runs, log-odds, (steps, 2)."""
+    if row in BACKENDS:
+        config = TrainConfig(seed=seed, horizon=HORIZON, backend=row)
+        fitted = fit_monitor(corpus, train, config, rows=rows, vocabulary=vocabulary)
+        return np.concatenate(fitted.logits(corpus, rows, test))
     targets = step_labels(corpus, HORIZON)
+    if row == "paper's setting":
+        scale = fit_scale(
+            corpus.context[steps_of(corpus, train)],
+            corpus.lengths[train],
+            corpus.failed[train],
+            horizon=HORIZON,
+            bins=16,
+        )
+        chosen = held_out(corpus, train, seed, 8, 0)
+        return probes.papers_setting(corpus, rows, scale, train[~chosen], train[chosen], test, targets, seed)
+    text = probes.last_step_text if row == "LR last step" else probes.prefix_text
     y, weight = targets[steps_of(corpus, train)], run_weights(corpus, train)
-    out: dict[str, NDArray] = {}
-    began = time.monotonic()
-    vocabulary = fit_vocabulary(corpus.texts(train.tolist()), max_features=4096, min_tasks=config.min_tasks)
-    rows = corpus.encode(vocabulary[0])
-    fitted = fit_monitor(corpus, train, config, rows=rows, vocabulary=vocabulary)
-    out["monitor"] = np.concatenate(fitted.logits(corpus, rows, test))
-    out["seconds"] = np.array([time.monotonic() - began])
-    out["boosting"] = probes.boosting(corpus, rows, train, test, targets, seed)
-    for name, text in (("LR last step", probes.last_step_text), ("LR prefix", probes.prefix_text)):
-        out[name] = probes.logistic(text(corpus, rows, train), y, weight, text(corpus, rows, test))
-    scale = fit_scale(
-        corpus.context[steps_of(corpus, train)], corpus.lengths[train], corpus.failed[train], horizon=HORIZON, bins=16
-    )
-    chosen = held_out(corpus, train, seed, 8, 0)
-    out["paper's setting"] = probes.papers_setting(
-        corpus, rows, scale, train[~chosen], train[chosen], test, targets, seed
-    )
-    return out
+    return probes.logistic(text(corpus, rows, train), y, weight, text(corpus, rows, test))
+
+
+def fold_scores(
+    name: str, corpus: Corpus, sides: tuple[NDArray, NDArray], repeat: int, k: int, out: Path, wanted: list[str]
+) -> dict[str, NDArray]:
+    """Log-odds of every fitted row on the test runs of a fold, kept or made; a row that failed in its file is made."""
+    train, test = sides
+    found: dict[str, NDArray] = {}
+    material: tuple = ()
+    for row in wanted:
+        path = out / f"{name}-{repeat}-{k}-{row.replace(' ', '_').replace(chr(39), '')}.npz"
+        if not path.exists():
+            if not material:
+                texts = corpus.texts(train.tolist())
+                vocabulary = fit_vocabulary(texts, max_features=4096, min_tasks=TrainConfig().min_tasks)
+                material = vocabulary, corpus.encode(vocabulary[0])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.savez_compressed(path, scores=fit(row, corpus, train, test, 13 + repeat, *material))
+            print(f"{path.name} done", file=sys.stderr, flush=True)
+        with np.load(path) as data:
+            found[row] = data["scores"]
+    if {"gbdt", "gru"} <= found.keys():
+        found["blend"] = (found["gbdt"] + found["gru"]) / 2  # as the backend blend averages log-odds
+    reference = ReferenceRisks.fit(corpus.prefixes(train), corpus.sizes(train), HORIZON)
+    step = corpus.prefixes(test).step
+    for row, risks in (
+        ("size spline", reference.by_size(step, corpus.sizes(test))),
+        ("fitted clock", reference.by_step(step)),
+    ):
+        found[row] = np.log(risks) - np.log1p(-np.clip(risks, 0, 1 - 1e-12))
+    return found
+
+
+def cross_calibrated(corpus: Corpus, test: NDArray[np.int64], scores: NDArray) -> NDArray:
+    """Risks of log-odds, (steps, 2); each half of the test tasks is mapped by what the other half says."""
+    prefixes = corpus.prefixes(test)
+    half = np.repeat([hashlib.sha256(f"half:{corpus.task_ids[r]}".encode()).digest()[0] & 1 for r in test.tolist()],
+                     corpus.lengths[test])  # fmt: skip
+    risks = np.empty(scores.shape)
+    for risk, y in enumerate((prefixes.imminent_labels(HORIZON), prefixes.outcome_labels)):
+        for side in (0, 1):
+            platt = fit_platt(scores[half != side, risk], y[half != side].astype(np.float64))
+            risks[half == side, risk] = apply_map(platt, scores[half == side, risk].tolist())
+    return risks
 
 
 def measure(
@@ -105,9 +164,7 @@ def measure(
 ) -> dict[str, NDArray]:
     """Figures of one row on one fold: plain, then under each set of task weights. weights: (R, all tasks)."""
     codes = {t: i for i, t in enumerate(sorted(set(corpus.task_ids)))}
-    prefixes = Prefixes.of(
-        corpus.lengths[test].tolist(), corpus.failed[test].tolist(), [corpus.task_ids[r] for r in test.tolist()]
-    )
+    prefixes = corpus.prefixes(test)
     local = [codes[t] for t in dict.fromkeys(corpus.task_ids[r] for r in test.tolist())]
     w = None if weights is None else weights[:, local]
     groups = None if group is None else [group[r] for r in test.tolist()]
@@ -128,6 +185,33 @@ def measure(
     return found
 
 
+def forecasts(
+    corpus: Corpus, test: NDArray[np.int64], scores: NDArray, clock: NDArray | None, weights: NDArray
+) -> dict[str, NDArray]:
+    """Skill over the clock, and AUROC of the outcome at shares of a run; plain, then under each set of task weights.
+
+    clock: its risks, mapped as all rows are; None: the scores are no log-odds, and there is no skill.
+    """
+    prefixes, codes = corpus.prefixes(test), {t: i for i, t in enumerate(sorted(set(corpus.task_ids)))}
+    local = [codes[t] for t in dict.fromkeys(corpus.task_ids[r] for r in test.tolist())]
+    w = np.concatenate((np.ones((1, len(local))), weights[:, local]))
+    found = {}
+    if clock is not None:
+        risks = cross_calibrated(corpus, test, scores)
+        for i, (risk, y) in enumerate(
+            (("imminent", prefixes.imminent_labels(HORIZON)), ("outcome", prefixes.outcome_labels))
+        ):
+            own, its = (np.bincount(prefixes.units, weights=log_losses(y, r[:, i])) for r in (risks, clock))
+            found[f"skill_{risk}"] = 1 - ratio(w @ own, w @ its)
+    lengths = corpus.lengths[test]
+    long, last = np.flatnonzero(lengths >= FEWEST_STEPS), np.cumsum(lengths) - 1
+    for share in SHARES:
+        places = (last - lengths)[long] + np.ceil(share * lengths[long]).astype(np.int64)
+        ranking = Ranking(prefixes.failed[long], scores[places, 1], units=prefixes.task[long])
+        found[f"outcome_{100 * share:.0f}"] = ranking.auroc(w)
+    return found
+
+
 def agent_groups(corpus: Corpus) -> list[str] | None:
     """Who acted, where the set says it: the first of agent, model and file with two values."""
     for key in ("agent", "model", "file"):
@@ -137,59 +221,50 @@ def agent_groups(corpus: Corpus) -> list[str] | None:
     return None
 
 
-def run_set(name: str, traces: Path, out: Path, repeats: int, folds: int) -> dict:
+def run_set(name: str, traces: Path, out: Path, repeats: int, folds: int, wanted: list[str]) -> dict:
     """All folds of a set, then its table."""
     print(f"{name}: reading", file=sys.stderr, flush=True)
     corpus, stuck = read(traces, name)
     group = agent_groups(corpus)
-    n_tasks = len(set(corpus.task_ids))
-    weights = Resamples.draw(n_tasks, n=RESAMPLES, seed=13).weights
+    weights = Resamples.draw(len(set(corpus.task_ids)), n=RESAMPLES, seed=13).weights
     gathered: dict[str, dict[str, list[NDArray]]] = {}
-    seconds, prevalence = [], []
+    prevalence = []
     for repeat in range(repeats):
         fold = folds_of(corpus, folds, repeat)
         for k in range(folds):
             train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            path = out / f"{name}-{repeat}-{k}.npz"
-            if path.exists():
-                with np.load(path) as data:
-                    scores = dict(data)
-            else:
-                scores = run_fold(corpus, train, test, 13 + repeat)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                np.savez_compressed(path, **scores)
-                print(f"{name}: repeat {repeat + 1} fold {k + 1} done", file=sys.stderr, flush=True)
-            seconds.append(float(scores["seconds"][0]))
-            prefixes = Prefixes.of(
-                corpus.lengths[test].tolist(), corpus.failed[test].tolist(), [corpus.task_ids[r] for r in test.tolist()]
-            )
+            fitted = fold_scores(name, corpus, (train, test), repeat, k, out, wanted)
+            prefixes = corpus.prefixes(test)
             prevalence.append(float(prefixes.imminent_labels(HORIZON).mean()))
-            n = len(prefixes)
+            clock = cross_calibrated(corpus, test, fitted["fitted clock"])
             untrained = {
-                "constant": np.zeros((n, 2)),
+                "constant": np.zeros((len(prefixes), 2)),
                 "step index": np.stack([step_index(prefixes)] * 2, axis=1),
                 "incumbent rule": np.stack([np.concatenate([stuck[r] for r in test.tolist()])] * 2, axis=1),
                 "end oracle (not causal)": np.stack([end_oracle(prefixes)] * 2, axis=1),
             }
-            for row, values in {**{r: scores[r] for r in TRAINED}, **untrained}.items():
-                for figure, value in measure(corpus, test, values, group, weights).items():
+            for row, values in {**fitted, **untrained}.items():
+                figures = measure(corpus, test, values, group, weights)
+                figures |= forecasts(corpus, test, values, clock if row in fitted else None, weights)
+                for figure, value in figures.items():
                     gathered.setdefault(row, {}).setdefault(figure, []).append(value)
-    return summarise(name, corpus, gathered, seconds, prevalence, repeats, folds)
+    return summarise(name, corpus, gathered, prevalence, repeats, folds)
 
 
-def summarise(name, corpus, gathered, seconds, prevalence, repeats, folds) -> dict:
-    """Means over folds, intervals, and the monitor's paired lead over each row."""
+def summarise(name, corpus, gathered, prevalence, repeats, folds) -> dict:
+    """Means over folds, intervals, and each row's paired lead over the first."""
     mean = {row: {f: np.nanmean(np.stack(v), axis=0) for f, v in figures.items()} for row, figures in gathered.items()}
+    first = next(iter(mean))
     table: dict[str, dict] = {}
     for row, figures in mean.items():
         table[row] = {}
         for figure, values in figures.items():
-            lead = mean["monitor"][figure] - values
+            lead = values - mean[first][figure]
             table[row][figure] = {
                 "value": round(float(values[0]), 4),
                 "interval": _rounded(interval(values[1:])),
                 "lead": round(float(lead[0]), 4),
-                "lead_interval": _rounded(interval(lead[1:])) if row != "monitor" else None,
+                "lead_interval": _rounded(interval(lead[1:])) if row != first else None,
             }
     return {
         "set": name,
@@ -199,7 +274,6 @@ def summarise(name, corpus, gathered, seconds, prevalence, repeats, folds) -> di
         "steps": int(corpus.first[-1]),
         "prevalence": round(float(np.mean(prevalence)), 4),
         "protocol": f"{repeats} x {folds} task-grouped folds",
-        "fit_seconds_median": round(float(np.median(seconds)), 1),
         "rows": table,
     }
 
@@ -208,31 +282,38 @@ def _rounded(pair: tuple[float, float] | None) -> list[float] | None:
     return None if pair is None else [round(pair[0], 4), round(pair[1], 4)]
 
 
+#: Figure, its head, and whether its lead over the first row is shown.
+COLUMNS = (
+    ("auprc", "AUPRC imminent", True),
+    ("idx_outcome", "idx: outcome", True),
+    ("skill_outcome", "skill: outcome", True),
+    ("skill_imminent", "skill: imminent", False),
+    ("rem_outcome", "rem: outcome", False),
+    ("within_outcome", "rem within agents", False),
+    *((f"outcome_{100 * share:.0f}", f"{share:.0%} seen", False) for share in SHARES),
+)
+
+
 def text(result: dict) -> str:
     """A set's table as Markdown."""
+    heads = [head for _, name, more in COLUMNS for head in ([name, "ahead of the first"] if more else [name])]
     lines = [
         f"### {result['set']}: {result['runs']:,} runs of {result['tasks']} tasks, "
         f"{result['failed'] / result['runs']:.0%} failed, {result['steps']:,} steps, "
         f"prevalence {result['prevalence']:.3f}; {result['protocol']}",
         "",
-        "| row | AUPRC imminent | monitor's lead | rem: imminent | rem: outcome | monitor's lead | idx: outcome "
-        "| within agents |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        f"| row | {' | '.join(heads)} |",
+        "| --- " * (len(heads) + 1) + "|",
     ]
     for row, figures in result["rows"].items():
-
-        def cell(name: str, key: str = "value", figures: dict = figures) -> str:
-            value = figures.get(name, {}).get(key)
-            return "" if value is None else f"{value:.3f}"
-
-        def lead(name: str, figures: dict = figures) -> str:
-            pair = figures[name]["lead_interval"]
-            return "" if pair is None else f"{figures[name]['lead']:+.3f} ({pair[0]:+.3f}, {pair[1]:+.3f})"
-
-        lines.append(
-            f"| {row} | {cell('auprc')} | {lead('auprc')} | {cell('rem_imminent')} | {cell('rem_outcome')} "
-            f"| {lead('rem_outcome')} | {cell('idx_outcome')} | {cell('within_outcome')} |"
-        )
+        cells = []
+        for name, _, more in COLUMNS:
+            found = figures.get(name)
+            cells.append("" if found is None else f"{found['value']:.3f}")
+            if more:
+                pair = found and found["lead_interval"]
+                cells.append(f"{found['lead']:+.3f} ({pair[0]:+.3f}, {pair[1]:+.3f})" if pair else "")
+        lines.append(f"| {row} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -244,10 +325,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/accuracy"))
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--folds", type=int, default=3)
+    parser.add_argument("--rows", nargs="*", choices=(*BACKENDS, *PROBES), default=[*BACKENDS, *PROBES])
     args = parser.parse_args()
     results = []
     for name in args.sets:
-        result = run_set(name, args.traces, args.out / "folds", args.repeats, args.folds)
+        result = run_set(name, args.traces, args.out / "folds", args.repeats, args.folds, args.rows)
         (args.out / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
         print(text(result) + "\n", flush=True)
         results.append(result)

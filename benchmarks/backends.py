@@ -20,16 +20,16 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from accuracy import HORIZON, RESAMPLES, SETS, agent_groups, folds_of, measure, read
+from accuracy import HORIZON, RESAMPLES, SETS, agent_groups, cross_calibrated, folds_of, measure, read
 from numpy.typing import NDArray
 
 from prefixguard.alarm import AlarmPolicy, Thresholds
-from prefixguard.bundle import BundleParts, Calibration, Platt, apply_map, open_bundle, write_bundle
+from prefixguard.bundle import BundleParts, Calibration, Platt, open_bundle, write_bundle
 from prefixguard.context import FEATURES
 from prefixguard.encoder import SparseRow, fit_vocabulary
-from prefixguard.learn import Corpus, Rows, TrainConfig, fit_monitor, fit_platt, labels, out_of_fold
+from prefixguard.learn import Corpus, Rows, TrainConfig, fit_monitor, labels, out_of_fold
 from prefixguard.learn.compile import compile_monitor
-from prefixguard.metrics import Prefixes, Resamples, ece, interval
+from prefixguard.metrics import Resamples, ece, interval
 from prefixguard.runtime import open_model
 from prefixguard.stepview import load_adapter
 
@@ -110,32 +110,11 @@ def cached(path: Path, make) -> dict[str, NDArray]:
     return made
 
 
-def prefixes_of(corpus: Corpus, runs: NDArray[np.int64]) -> Prefixes:
-    """The test prefixes as metrics take them."""
-    return Prefixes.of(
-        corpus.lengths[runs].tolist(), corpus.failed[runs].tolist(), [corpus.task_ids[r] for r in runs.tolist()]
-    )
-
-
 def cross_calibrated_ece(corpus: Corpus, test: NDArray[np.int64], scores: Floats) -> float:
-    """Mean of both risks' ECE; each half of the test tasks is mapped by what the other half says."""
-    prefixes = prefixes_of(corpus, test)
-    half = np.repeat(np.array([hash_half(corpus.task_ids[r]) for r in test.tolist()]), corpus.lengths[test])
-    found = []
-    for risk, y in enumerate((prefixes.imminent_labels(HORIZON), prefixes.outcome_labels)):
-        mapped = np.empty(len(scores))
-        for side in (0, 1):
-            platt = fit_platt(scores[half != side, risk], y[half != side].astype(np.float64))
-            mapped[half == side] = apply_map(platt, scores[half == side, risk].tolist())
-        found.append(ece(y, mapped))
-    return float(np.mean(found))
-
-
-def hash_half(task: str) -> int:
-    """0 or 1, by the task's hash."""
-    import hashlib
-
-    return hashlib.sha256(f"half:{task}".encode()).digest()[0] & 1
+    """Mean of both risks' ECE, after `cross_calibrated`."""
+    prefixes, risks = corpus.prefixes(test), cross_calibrated(corpus, test, scores)
+    labels_of = (prefixes.imminent_labels(HORIZON), prefixes.outcome_labels)
+    return float(np.mean([ece(y, risks[:, i]) for i, y in enumerate(labels_of)]))
 
 
 def run_set(name: str, traces: Path, out: Path, backends: list[str], automata: bool) -> dict:

@@ -202,7 +202,7 @@ def labelled(name: str, traces: Path, committed: Path, repeats: int, folds: int)
             found.append({figure: float(value[0]) for figure, value in figures.items()})
             print(f"{name}: repeat {repeat + 1} fold {k + 1}", file=sys.stderr, flush=True)
     rows = json.loads((committed / f"accuracy-{name}.json").read_text())["rows"]
-    kept = ("monitor", "boosting", "step index", "incumbent rule")
+    kept = ("gru", "gbdt", "step index", "incumbent rule")
     beside = {row: {f: rows[row][f]["value"] for f in ("auprc", "rem_outcome", "idx_outcome")} for row in kept}
     return {"healthy": over_splits(found), "protocol": f"{repeats} x {folds} task-grouped folds", "rows": beside}
 
@@ -263,7 +263,7 @@ def text(found: dict[str, Any]) -> str:
     ]
     lines[-1] += "matched remaining steps | at matched index. Committed rows: 2 x 3 folds; healthy only: "
     lines[-1] += f"{next(iter(found['labelled'].values()))['protocol']}."
-    lines += ["", "| set | healthy only | monitor (GRU) | boosting | clock | incumbent rule |", "| --- " * 6 + "|"]
+    lines += ["", "| set | healthy only | gru | gbdt | clock | incumbent rule |", "| --- " * 6 + "|"]
     for name, one in found["labelled"].items():
         own = {figure: one["healthy"][figure][0] for figure in ("auprc", "rem_outcome", "idx_outcome")}
         cells = [" ".join(f"{value:.3f}" for value in row.values()) for row in (own, *one["rows"].values())]
