@@ -370,6 +370,8 @@ def test_a_level_that_is_said_where_no_state_stands_has_a_column(collapsed: bool
     assert ends == sorted(ends) and laid.width == ends[-1] >= max(one.x + one.rx for one in laid.nodes)
     level = page_data(summary)["levels"][scene.stateless_levels[0]]
     assert (level["says"], level["used"]) == ("ALARM", True)
+    used = [one["used"] for one in page_data(replace(summary, said=((Level.WATCH, 0.615),)))["levels"]]
+    assert used[scene.stateless_levels[0] - 1] and used[-1] is False, "one that is said has its colour in the legend"
     assert scene_of(replace(summary, said=())).stateless_levels == ()
 
 

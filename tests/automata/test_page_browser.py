@@ -621,5 +621,11 @@ def test_in_print_the_whole_picture_and_all_tables_stand(browser: Browser, folde
         ".map(e => e.outerHTML.slice(0, 80))"
     )
     assert browser.run(cut) == []
-    browser.size(794, 1123)  # a sheet of A4
-    assert browser.run("document.documentElement.scrollWidth") <= 794
+    narrow = (
+        "[...document.querySelectorAll('#ranked td.words, #glossary .share')].filter(e => e.textContent && e.offsetParent"
+        " && e.clientWidth < 60).map(e => e.textContent)"
+    )
+    for width in (794, 700):  # a sheet of A4, and one with margins
+        browser.size(width, 1123)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        assert browser.run(narrow) == []

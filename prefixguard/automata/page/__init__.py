@@ -143,7 +143,7 @@ def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
     scenes = {"states": states}
     if summary.automaton.n_states > 1:
         scenes["levels"] = scene_of(summary, collapsed=True)
-    shown_levels = {*states.used_levels, *states.stateless_levels}
+    shown_levels = {*states.used_levels, *states.said}
     levels = [
         {**asdict(level), "colour": level.colour, "ink": ink_on(level.colour), "used": number in shown_levels}
         for number, level in enumerate(states.levels)
