@@ -622,8 +622,8 @@ def test_in_print_the_whole_picture_and_all_tables_stand(browser: Browser, folde
     )
     assert browser.run(cut) == []
     narrow = (
-        "[...document.querySelectorAll('#ranked td.words, #glossary .share')].filter(e => e.textContent && e.offsetParent"
-        " && e.clientWidth < 60).map(e => e.textContent)"
+        "[...document.querySelectorAll('#ranked td.words, #glossary .share')]"
+        ".filter(e => e.textContent && e.offsetParent && e.clientWidth < 60).map(e => e.textContent)"
     )
     for width in (794, 700):  # a sheet of A4, and one with margins
         browser.size(width, 1123)
