@@ -121,6 +121,25 @@ def test_who_the_agent_is_stands_beside_it_and_that_it_does_as_well_is_said(lab:
     assert "catches 40 failures at 0 false alarms, the automaton " in said
 
 
+def test_a_row_that_alarms_only_as_runs_end_does_not_do_as_well() -> None:
+    """Failed runs are longer, which the number of the step knows late; their tool says it from the first step on."""
+    runs = [
+        run_of(
+            f"r{n}", [{"tool": "write"}] * 8 if n % 2 == 0 else [{"tool": "find"}] * 4, failed=n % 2 == 0, task=f"t{n}"
+        )
+        for n in range(160)
+    ]
+    sides = {Side.TRAIN: np.arange(40), Side.CALIBRATION: np.arange(40, 80), Side.TEST: np.arange(80, 160)}
+    material = lay_out(featurise(runs), sides, teach=False)
+    it, ours = learned(material, "memoryless"), calibration(0.5)
+    walks = walks_of(it, ours, ours)
+    found = measure_alarms(material, it.automaton, walks, np.arange(41, 160, 2), ours, ours, horizon=3)
+    automaton, _, step = found.rows[:3]
+    assert (automaton.caught, automaton.early, automaton.false_alarms) == (40, 40, 0)
+    assert (step.caught, step.early, step.false_alarms) == (40, 0, 0)
+    assert not [note for note in found.notes if note.startswith("Step number alone")]
+
+
 def test_without_a_threshold_nothing_alarms_and_that_is_said(lab: Learned) -> None:
     found, _ = measured(lab, None)
     row = found.rows[0]

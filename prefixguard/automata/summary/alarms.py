@@ -194,7 +194,8 @@ def _notes(failed: int, successful: int, rows: Sequence[AlarmCount]) -> Iterator
     if ours.threshold is None:
         yield "It has no alarm threshold, so it never alarms: too few successful runs were there to set one."
     for other in rows[2:]:
-        if other.caught >= ours.caught and other.false_alarms <= ours.false_alarms and other.caught:
+        both = (other.caught, other.early, -other.false_alarms), (ours.caught, ours.early, -ours.false_alarms)
+        if other.caught and all(theirs >= mine for theirs, mine in zip(*both, strict=True)):
             yield (
                 f"{other.by[0].upper()}{other.by[1:]} catches {count_text(other.caught, 'failure')} at "
                 f"{count_text(other.false_alarms, 'false alarm')}, the automaton {ours.caught:,} at "
