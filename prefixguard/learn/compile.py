@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from prefixguard.learn.context_layer import StepContext, VariedContext
 from prefixguard.learn.fit import FittedMonitor
 from prefixguard.learn.graph import Graph, Input, Matrix
 from prefixguard.learn.head import N_RISKS, StepPart, SymbolPart
@@ -48,23 +49,33 @@ class _StepGraph:
             ("state", "float32", [self.state]),
         ]
 
-    def _terms(self, g: Graph) -> str:
-        """Each term's share of the text, (nnz, text)."""
-        tables = [t for t in (*(p.table for p in self.parts), self.symbols.table) if t.size]
-        # A monitor that reads no text still has a row: one column of zeros keeps the graph the same for all.
-        table = np.concatenate(tables, axis=1) if tables else np.zeros((max(self.n_columns, 1), 1), dtype=np.float32)
-        rows = g.node("Gather", g.constant("table", table), "indices", axis=0)
-        return g.node("Mul", rows, g.node("Unsqueeze", "values", g.integers(1)))
+    def _text(self, g: Graph, tables: Sequence[Matrix]) -> tuple[str, str]:
+        """What each term's column adds to the text (nnz or one more, text), before its value; and their sum (1, text).
 
-    def _split(self, g: Graph, text: str) -> list[str]:
-        """The text of each part and of the symbol part; parts that read none share the first's."""
-        widths = [p.table.shape[1] for p in self.parts] + [self.symbols.table.shape[1]]
+        tables: what is read, side by side.
+        """
+        own = [table for table in tables if table.size]
+        # A monitor that reads no text still has a row: one column of zeros keeps the graph the same for all.
+        table = np.concatenate(own, axis=1) if own else np.zeros((max(self.n_columns, 1), 1), dtype=np.float32)
+        name, first = g.constant("table", table), g.integers(0)
+        if any(p.adds_in_order for p in self.parts):
+            rows = g.node("Gather", name, "indices", axis=0)
+            terms = g.node("Mul", rows, g.node("Unsqueeze", "values", g.integers(1)))
+            return rows, g.node("ReduceSum", terms, first, keepdims=1)
+        # One entry more, of no weight: a product over nothing is not 0 everywhere.
+        values = g.concat(["values", g.constant("no_weight", np.zeros(1, dtype=np.float32))])
+        rows = g.node("Gather", name, g.concat(["indices", first]), axis=0)
+        return rows, g.node("MatMul", g.node("Unsqueeze", values, first), rows)
+
+    def _split(self, g: Graph, text: str, tables: Sequence[Matrix]) -> list[str]:
+        """The text of each table; those that are empty share the whole."""
+        widths = [table.shape[1] for table in tables]
         if sum(w > 0 for w in widths) < 2:
             return [text] * len(widths)
         found = iter(g.split(text, [w for w in widths if w]))
         return [next(found) if w else text for w in widths]
 
-    def _logits(self, g: Graph, text: Sequence[str], context: str, state: str) -> tuple[str, str]:
+    def _logits(self, g: Graph, text: Sequence[str], context: StepContext, state: str) -> tuple[str, str]:
         """Mean logits (N, 2), state after (N, S)."""
         one = len(self.parts) == 1
         states = [state] if one else g.split(state, [p.state for p in self.parts])
@@ -78,9 +89,9 @@ class _StepGraph:
         """indices, values, context, state -> logits, symbol, state."""
         g = Graph()
         first = g.integers(0)
-        # A sum over no term is 0, which a matrix product of empty matrices would not be everywhere.
-        text = self._split(g, g.node("ReduceSum", self._terms(g), first, keepdims=1))
-        context, state = g.node("Unsqueeze", "context", first), g.node("Unsqueeze", "state", first)
+        tables = [*(p.table for p in self.parts), self.symbols.table]
+        text = self._split(g, self._text(g, tables)[1], tables)
+        context, state = StepContext(g, "context"), g.node("Unsqueeze", "state", first)
         logits, after = self._logits(g, text, context, state)
         symbol = self.symbols.symbol(g, text[-1], context, logits)
         return g.build(
@@ -99,20 +110,16 @@ class _StepGraph:
         """
         g, d = Graph(), len(self.typical)
         first = g.integers(0)
-        terms = self._terms(g)
-        e = g.node("ReduceSum", terms, first, keepdims=1)  # (1, text)
-        context = g.node("Unsqueeze", "context", first)
-        eye = np.eye(d, dtype=np.float32)
-        kept = g.node("Mul", context, g.constant("others", 1 - eye))
-        varied = g.node("Add", kept, g.constant("typical", eye * self.typical))  # (d, d): row j has feature j typical
+        tables = [p.table for p in self.parts]
+        rows, e = self._text(g, tables)  # (nnz or one more, text), (1, text)
         tried = g.node("Min", g.node("Shape", "indices"), g.integers(_TERMS))
-        _, top = g.nodes("TopK", 2, "values", tried)  # (k,)
-        without = g.node("Sub", e, g.node("Gather", terms, top, axis=0))  # (k, text)
+        value, top = g.nodes("TopK", 2, "values", tried)  # (k,)
+        term = g.node("Mul", g.node("Gather", rows, top, axis=0), g.node("Unsqueeze", value, g.integers(1)))
+        without = g.node("Sub", e, term)  # (k, text)
         as_it_is = g.node("Expand", e, g.integers(1 + d, 1))  # (1 + d, text)
-        same = g.node("Expand", context, g.concat([tried, g.integers(1)], axis=0))  # (k, d)
-        text = self._split(g, g.concat([as_it_is, without], axis=0))  # (1 + d + k, text)
-        contexts = g.concat([context, varied, same], axis=0)  # (1 + d + k, d)
-        logits, _ = self._logits(g, text, contexts, g.node("Unsqueeze", "state", first))
+        text = self._split(g, g.concat([as_it_is, without], axis=0), tables)  # (1 + d + k, text)
+        context = VariedContext(g, "context", self.typical, tried)
+        logits, _ = self._logits(g, text, context, g.node("Unsqueeze", "state", first))
         outcome = g.node("Gather", logits, g.constant("i_outcome", np.int64(_OUTCOME)), axis=-1)  # (1 + d + k,)
         moved = g.node("Sub", g.node("Gather", outcome, first, axis=0), outcome)
         of_context = g.node("Slice", moved, g.integers(1), g.integers(1 + d), first)

@@ -10,8 +10,6 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from prefixguard.learn.scaling import ContextScale
-
 _OPSET = 20  # the first with Gelu
 #: Domain of the operators for trees, and its version.
 ML_DOMAIN = "ai.onnx.ml"
@@ -34,8 +32,6 @@ class Graph:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, onnx.TensorProto] = {}
         self._count = 0
-        #: What `encode_context` has made of each context.
-        self.encoded: dict[str, str] = {}
 
     def node(self, op: str, *inputs: str, **attributes: Any) -> str:
         """One node with one output."""
@@ -91,26 +87,6 @@ class Graph:
         onnx.checker.check_model(model, full_check=True)
         data: bytes = model.SerializeToString(deterministic=True)
         return data
-
-
-def encode_context(g: Graph, scale: ContextScale, context: str) -> str:
-    """(N, d) -> (N, C), as `ContextEncoding`; computed once a graph, whoever asks."""
-    if (made := g.encoded.get(context)) is not None:
-        return made
-    low, high = g.constant("minus_4", np.float32(-4)), g.constant("plus_4", np.float32(4))
-    zero, one = g.constant("zero", np.float32(0)), g.constant("one", np.float32(1))
-    centred = g.node("Sub", context, g.constant("mean", scale.mean))
-    standard = g.node("Clip", g.node("Div", centred, g.constant("std", scale.std)), low, high)
-    own = g.node("Gather", context, g.constant("feature", scale.feature), axis=-1)
-    offset = g.node("Sub", own, g.constant("low", scale.low))
-    bins = g.node("Clip", g.node("Div", offset, g.constant("width", scale.width)), zero, one)
-    step = g.node("Cast", g.node("Gather", context, g.constant("i_first", np.int64(0)), axis=-1), to=7)  # int64
-    last = g.constant("i_last_hazard", np.int64(len(scale.hazards) - 1))
-    before = g.node("Sub", step, g.constant("i_one", np.int64(1)))
-    row = g.node("Clip", before, g.constant("i_first", np.int64(0)), last)
-    hazards = g.node("Gather", g.constant("hazards", scale.hazards), row, axis=0)
-    g.encoded[context] = g.concat([standard, bins, hazards])
-    return g.encoded[context]
 
 
 def blocks(parts: list[Matrix]) -> Matrix:

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from prefixguard.learn import neural_heads
 from prefixguard.learn.config import TrainConfig
-from prefixguard.learn.graph import Graph, Matrix, blocks
+from prefixguard.learn.graph import Graph
 from prefixguard.learn.head import FitMaterial, FittedNetwork, SymbolPart
-from prefixguard.learn.network import StepNetwork
+from prefixguard.learn.network import StepNetwork, array
 
 
 class GruNetwork(StepNetwork):
@@ -31,29 +31,24 @@ class GruNetwork(StepNetwork):
 
     @classmethod
     def step_in_graph(cls, g: Graph, prefix: str, members: Sequence[Any], z: str, state: str) -> tuple[str, str]:
-        """The outputs are the states after. The members' matrices stand along diagonals, so that a step is two products
-        whatever their number."""
-        width = sum(m.width for m in members)
-        of_input = g.linear(z, f"{prefix}gates_in", *_gates(members, of_state=False))
-        of_state = g.linear(state, f"{prefix}gates_state", *_gates(members, of_state=True))
+        """The outputs are the states after."""
+        m, width = len(members), members[0].width
+        before = g.node("Reshape", state, g.integers(m, 1, width))
+        of_input = _gates(g, f"{prefix}gates_in", z, members, 0)  # (M, N, 3 * q)
+        of_state = _gates(g, f"{prefix}gates_state", before, members, 1)  # (M, 1, 3 * q)
         ru_in, n_in = g.split(of_input, [2 * width, width])
         ru_state, n_state = g.split(of_state, [2 * width, width])
         reset, update = g.split(g.node("Sigmoid", g.node("Add", ru_in, ru_state)), [width, width])
         new = g.node("Tanh", g.node("Add", n_in, g.node("Mul", reset, n_state)))
-        after = g.node("Add", new, g.node("Mul", update, g.node("Sub", state, new)))
-        return after, after
+        after = g.node("Add", new, g.node("Mul", update, g.node("Sub", before, new)))
+        return after, g.node("Reshape", g.node("Transpose", after, perm=[1, 0, 2]), g.integers(0, -1))
 
 
-def _gates(members: Sequence[GruNetwork], *, of_state: bool) -> tuple[Matrix, Matrix]:
-    """Weight and bias from inputs or states to the gates: reset of all, update of all, new of all."""
-    at = 1 if of_state else 0
-    arrays = [[p.detach().cpu().numpy().astype(np.float32) for p in m.gru.all_weights[0]] for m in members]
-    weights = [np.split(a[at], 3) for a in arrays]
-    biases = [np.split(a[2 + at], 3) for a in arrays]
-    return (
-        np.concatenate([blocks([w[gate].T for w in weights]) for gate in range(3)], axis=1),
-        np.concatenate([b[gate] for gate in range(3) for b in biases]),
-    )
+def _gates(g: Graph, name: str, x: str, members: Sequence[GruNetwork], at: int) -> str:
+    """From inputs (at = 0) or states (1) of all members to their gates: reset, update, new."""
+    weights = [m.gru.all_weights[0] for m in members]
+    product = g.node("MatMul", x, g.constant(f"{name}.weight", np.stack([array(w[at]).T for w in weights])))
+    return g.node("Add", product, g.constant(f"{name}.bias", np.stack([array(w[2 + at])[None] for w in weights])))
 
 
 def fit(m: FitMaterial) -> neural_heads.NetworkHead:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from prefixguard.learn.context_layer import StepContext
 from prefixguard.learn.graph import Graph, Matrix
 from prefixguard.learn.healthy_runs import EMPTY, FARTHEST, IS_MESSAGE, UNUSUAL, HealthyRuns
 
@@ -28,6 +29,7 @@ class HealthyPart:
     runs: HealthyRuns
     evidence: ChannelEvidence
     prefix: str
+    adds_in_order = True
 
     @property
     def table(self) -> Matrix:
@@ -43,13 +45,13 @@ class HealthyPart:
     def _symbols(self) -> int:
         return len(self.runs.tools) + 2
 
-    def step(self, g: Graph, text: str, context: str, state: str) -> tuple[str, str]:
+    def step(self, g: Graph, text: str, context: StepContext, state: str) -> tuple[str, str]:
         """text (N, text), context (N, d), state (1, S) -> logits (N, 2), state after (N, S)."""
         sizes = [one.table.shape[1] for one in self.runs.texts]
         *fields, named = g.split(text, [*sizes, len(self.runs.tools)])
         total, before = g.split(state, [1, self._symbols])
-        symbol = self._symbol(g, named, context)
-        channels = [self._context(g, context), self._surprise(g, before, symbol)]
+        symbol = self._symbol(g, named, context.rows)
+        channels = [self._context(g, context.rows), self._surprise(g, before, symbol)]
         channels += [self._distance(g, field, i) for i, field in enumerate(fields)]
         evidence = self._evidence(g, g.concat(channels))
         more = g.node("Sub", evidence, self._number(g, "drift", self.evidence.drift))

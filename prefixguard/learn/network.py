@@ -107,8 +107,8 @@ class StepNetwork(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def step_in_graph(cls, g: Graph, prefix: str, members: Sequence[Any], z: str, state: str) -> tuple[str, str]:
-        """One step of all members of this kind at once: what is read (N, M * q), states (1, S) -> what is given
-        (N, M * q), states after (N, S). prefix: of names in the graph."""
+        """One step of all members of this kind at once: what is read (M, N, q), states (1, S) -> what is given
+        (M, N, q), states after (N, S). prefix: of names in the graph."""
 
     def forward(self, batch: Batch, tau: float) -> tuple[Tensor, Tensor]:
         """Logits (B, T, 2) and symbol probabilities (B, T, K). tau: Gumbel temperature, > 0."""

@@ -17,8 +17,9 @@ from torch import nn
 
 from prefixguard.errors import ConfigError, PrefixGuardError
 from prefixguard.learn.config import TrainConfig
+from prefixguard.learn.context_layer import StepContext
 from prefixguard.learn.corpus import Corpus, Rows
-from prefixguard.learn.graph import Graph, Matrix, blocks, encode_context
+from prefixguard.learn.graph import Graph, Matrix, blocks
 from prefixguard.learn.head import FitMaterial, FittedNetwork, StepPart, SymbolPart
 from prefixguard.learn.network import StepNetwork, array
 from prefixguard.learn.scaling import ContextScale
@@ -36,6 +37,7 @@ class NeuralPart:
     scale: ContextScale
     tau: float
     prefix: str = ""
+    adds_in_order = False
 
     def __post_init__(self) -> None:
         if any(m.bypass_context is None or m.wide is None or m.abstraction_context is None for m in self.members):
@@ -52,19 +54,21 @@ class NeuralPart:
     def state(self) -> int:
         return sum(m.state_width for m in self.members)
 
-    def step(self, g: Graph, text: str, context: str, state: str) -> tuple[str, str]:
-        encoded = encode_context(g, self.scale, context)
+    def step(self, g: Graph, text: str, context: StepContext, state: str) -> tuple[str, str]:
         abstraction = sum(m.abstraction_width for m in self.members)
         bypass = sum(m.bypass_width for m in self.members)
         width = sum(m.width for m in self.members)
-        both = g.linear(encoded, f"{self.prefix}context", *self._context())
+        both = context.layer(self.scale, f"{self.prefix}context", *self._context())
         to_text, to_wide = g.split(both, [abstraction + bypass, width])
         abstractions, bypasses = g.split(g.node("Gelu", g.node("Add", text, to_text)), [abstraction, bypass])
         logits = g.linear(abstractions, f"{self.prefix}symbols", *self._symbols())
-        each = g.node("Reshape", logits, g.integers(0, len(self.members), -1))
-        p = g.node("Reshape", g.node("Softmax", each, axis=-1), g.integers(0, -1))
-        z = g.node("Gelu", g.linear(g.concat([p, bypasses]), f"{self.prefix}embed", *self._embed()))
+        each = g.integers(0, len(self.members), -1)
+        p = g.node("Softmax", g.node("Reshape", logits, each), axis=-1)  # (N, M, K)
+        both = g.concat([p, g.node("Reshape", bypasses, each)])
+        both = g.node("Transpose", both, perm=[1, 0, 2])  # (M, N, K + B)
+        z = g.node("Gelu", g.node("MatMul", both, g.constant(f"{self.prefix}embed", self._embed())))
         h, after = self.members[0].step_in_graph(g, self.prefix, self.members, z, state)
+        h = g.node("Reshape", g.node("Transpose", h, perm=[1, 0, 2]), g.integers(0, -1))  # (N, M * q)
         read = g.concat([h, g.node("Gelu", to_wide)])
         return g.linear(read, f"{self.prefix}readout", *self._readout()), after
 
@@ -84,11 +88,14 @@ class NeuralPart:
         weight = blocks([array(m.symbols.weight).T * scale for m in self.members])
         return weight, np.concatenate([array(m.symbols.bias) * scale for m in self.members])
 
-    def _embed(self) -> tuple[Matrix, Matrix]:
-        """[symbol probabilities of all members, bypasses of all members] to what the sequence models read."""
-        own = [(array(m.embed.weight).T, m.symbols.out_features) for m in self.members]
-        weight = np.concatenate([blocks([w[:k] for w, k in own]), blocks([w[k:] for w, k in own])])
-        return weight, np.concatenate([array(m.embed.bias) for m in self.members])
+    def _embed(self) -> Matrix:
+        """A member's symbol probabilities and bypass to what its sequence model reads, (M, K + B, q). The bias is with
+        the weights of the probabilities, whose sum is 1."""
+        own = np.stack([array(m.embed.weight).T for m in self.members])
+        biases = np.stack([array(m.embed.bias) for m in self.members])
+        symbols = self.members[0].symbols.out_features
+        own[:, :symbols] += biases[:, None]
+        return own
 
     def _readout(self) -> tuple[Matrix, Matrix]:
         """[what the sequence models give, wide hidden] to the mean logits."""
@@ -110,11 +117,13 @@ class NetworkSymbols:
     def table(self) -> Matrix:
         return array(self.network.columns)[:, : self.network.abstraction_width]
 
-    def symbol(self, g: Graph, text: str, context: str, logits: str) -> str:
-        hidden = g.node("Add", text, g.constant("symbol_bias", array(self.network.abstraction_bias)))
-        if self.network.abstraction_context is not None:
+    def symbol(self, g: Graph, text: str, context: StepContext, logits: str) -> str:
+        bias = array(self.network.abstraction_bias)
+        if self.network.abstraction_context is None:
+            hidden = g.node("Add", text, g.constant("symbol_bias", bias))
+        else:
             weight = array(self.network.abstraction_context.weight).T
-            hidden = g.node("Add", hidden, g.linear(encode_context(g, self.scale, context), "symbol_context", weight))
+            hidden = g.node("Add", text, context.layer(self.scale, "symbol_context", weight, bias))
         weight, bias = array(self.network.symbols.weight).T, array(self.network.symbols.bias)
         scores = g.linear(g.node("Gelu", hidden), "symbol_logits", np.ascontiguousarray(weight), bias)
         return g.node("ArgMax", scores, axis=-1, keepdims=0)

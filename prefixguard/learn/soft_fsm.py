@@ -26,7 +26,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prefixguard.learn.config import TrainConfig
-from prefixguard.learn.graph import Graph, Matrix, encode_context
+from prefixguard.learn.context_layer import StepContext
+from prefixguard.learn.graph import Graph, Matrix
 from prefixguard.learn.head import FitMaterial
 from prefixguard.learn.network import ContextEncoding, array
 from prefixguard.learn.neural_heads import NetworkHead, choose_device, fit_member
@@ -245,6 +246,7 @@ class FsmPart:
     scale: ContextScale
     tau: float
     prefix: str = ""
+    adds_in_order = False
 
     @property
     def table(self) -> Matrix:
@@ -254,7 +256,7 @@ class FsmPart:
     def state(self) -> int:
         return 1 + len(self.network.machine.theta)
 
-    def step(self, g: Graph, text: str, context: str, state: str) -> tuple[str, str]:
+    def step(self, g: Graph, text: str, context: StepContext, state: str) -> tuple[str, str]:
         machine, tau = self.network.machine, machine_tau(self.tau)
         k, n = machine.raw.shape[:2]
         with torch.no_grad():
@@ -285,16 +287,18 @@ class FsmSymbols:
     def table(self) -> Matrix:
         return array(self.network.columns)
 
-    def symbol(self, g: Graph, text: str, context: str, logits: str) -> str:
+    def symbol(self, g: Graph, text: str, context: StepContext, logits: str) -> str:
         return g.node(
             "ArgMax", symbol_logits(g, self.network, self.scale, text, context, "symbol_"), axis=-1, keepdims=0
         )
 
 
-def symbol_logits(g: Graph, network: FsmNetwork, scale: ContextScale, text: str, context: str, prefix: str) -> str:
+def symbol_logits(
+    g: Graph, network: FsmNetwork, scale: ContextScale, text: str, context: StepContext, prefix: str
+) -> str:
     """text (N, width), context (N, d) -> (N, K), as `FsmNetwork.symbol_logits`."""
     of_context = np.ascontiguousarray(array(network.context.weight).T)
-    to_hidden = g.linear(encode_context(g, scale, context), f"{prefix}context", of_context, array(network.bias))
+    to_hidden = context.layer(scale, f"{prefix}context", of_context, array(network.bias))
     hidden = g.node("Gelu", g.node("Add", text, to_hidden))
     codes = array(network.codes)
     # beta (u . code - |code|^2 / 2) with u = W h + b is one product from the hidden layer.

@@ -110,8 +110,8 @@ class TransformerNetwork(StepNetwork):
         m, width, kept = len(members), members[0].width, members[0].window - 1
         stacks = list(zip(*(member.layers for member in members), strict=True))  # a layer of all members each
         heads, parts = stacks[0][0].heads, stacks[0][0].parts
-        variants = g.node("Shape", z, start=0, end=1)  # (1,): N
-        x = g.node("Transpose", g.node("Reshape", z, g.integers(0, m, width)), perm=[1, 0, 2])  # (M, N, q)
+        variants = g.node("Shape", z, start=1, end=2)  # (1,): N
+        x = z
         past = g.node("Reshape", state, g.integers(m, 1, len(stacks) * kept, 2 * _HEAD))
         past = g.node("Expand", past, g.concat([g.integers(1), variants, g.integers(1, 1)], axis=0))
         caches = g.nodes(
@@ -137,9 +137,8 @@ class TransformerNetwork(StepNetwork):
             leave = _stack(g, f"{prefix}leave{i}", layers, lambda x: array(x.leave.weight).T)
             x = g.node("Add", x, g.node("MatMul", both, leave))
             after.append(g.node("Slice", window, g.integers(1), g.integers(kept + 1), g.integers(2)))
-        given = g.node("Transpose", g.node("LayerNormalization", x, ones), perm=[1, 0, 2])  # (N, M, q)
         states = g.node("Transpose", g.concat(after, axis=2), perm=[1, 0, 2, 3])  # (N, M, layers * (window - 1), 32)
-        return g.node("Reshape", given, g.integers(0, -1)), g.node("Reshape", states, g.integers(0, -1))
+        return g.node("LayerNormalization", x, ones), g.node("Reshape", states, g.integers(0, -1))
 
 
 def _stack(g: Graph, name: str, layers: Sequence[Layer], weight: Callable[[Layer], Matrix]) -> str:

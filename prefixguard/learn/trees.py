@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.context import SCORE_FEATURES
+from prefixguard.learn.context_layer import StepContext
 from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.learn.graph import ML_DOMAIN, Graph, Matrix
 from prefixguard.learn.head import N_RISKS, FitMaterial
@@ -139,6 +140,7 @@ class TreesPart:
 
     head: TreesHead
     prefix: str
+    adds_in_order = True
 
     @property
     def table(self) -> Matrix:
@@ -154,18 +156,18 @@ class TreesPart:
     def _components(self) -> int:
         return len(self.head.projection.components)
 
-    def step(self, g: Graph, text: str, context: str, state: str) -> tuple[str, str]:
+    def step(self, g: Graph, text: str, context: StepContext, state: str) -> tuple[str, str]:
         """text (N, components), context (N, d), state (1, S) -> logits (N, 2), state after (N, S)."""
         n = self._components
         if not n:  # nothing to read but the context
-            return self._logits(g, context), g.node("Add", state, g.constant("one", np.float32(1)))
+            return self._logits(g, context.rows), g.node("Add", state, g.constant("one", np.float32(1)))
         # The operations of `TextProjection.features` in its order: a bit can decide at a threshold.
         each = g.concat([g.node("Shape", text, start=0, end=1), g.integers(1)], axis=0)
         steps, average, total = g.split(g.node("Expand", state, each), [1, n, n])
         steps = g.node("Add", steps, g.constant("one", np.float32(1)))
         towards = g.node("Mul", g.node("Sub", text, average), g.constant(f"{self.prefix}decay", np.float32(DECAY)))
         average, total = g.node("Add", average, towards), g.node("Add", total, text)
-        features = g.concat([context, text, average, g.node("Div", total, steps)])
+        features = g.concat([context.rows, text, average, g.node("Div", total, steps)])
         return self._logits(g, features), g.concat([steps, average, total])
 
     def _logits(self, g: Graph, features: str) -> str:
@@ -185,7 +187,7 @@ class LevelSymbols:
     def table(self) -> Matrix:
         return np.empty((0, 0), dtype=np.float32)
 
-    def symbol(self, g: Graph, text: str, context: str, logits: str) -> str:
+    def symbol(self, g: Graph, text: str, context: StepContext, logits: str) -> str:
         own = g.node("Gather", logits, g.integers(self.risk), axis=-1)  # (N, 1)
         above = g.node("Cast", g.node("Greater", own, g.constant("symbol_cuts", self.cuts)), to=7)  # int64
         return g.node("ReduceSum", above, g.integers(-1), keepdims=0)

@@ -188,7 +188,6 @@ def _session(model: bytes, where: str) -> Any:
     options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = _FATAL
-    options.enable_mem_pattern = False  # row lengths change at every step
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
         return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -140,6 +140,10 @@ class LikePart:
     part: Any
 
     @property
+    def adds_in_order(self) -> bool:
+        return self.part.adds_in_order
+
+    @property
     def table(self) -> Any:
         return self.part.table
 

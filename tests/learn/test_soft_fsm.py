@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from prefixguard.context import N_FEATURES
 from prefixguard.learn.config import LearnListener, TrainConfig
+from prefixguard.learn.context_layer import StepContext
 from prefixguard.learn.corpus import labels
 from prefixguard.learn.graph import Graph
 from prefixguard.learn.soft_fsm import FsmNetwork, FsmPart, FsmSymbols, SoftFsm, machine_tau
@@ -155,7 +156,8 @@ def session_of(tiny_monitor, network: FsmNetwork) -> tuple[ort.InferenceSession,
     g, scale = Graph(), tiny_monitor.fitted.scale
     part, symbols = FsmPart(network, scale, 0.25, "fsm."), FsmSymbols(network, scale)
     first = g.integers(0)
-    text, context, state = (g.node("Unsqueeze", name, first) for name in ("text", "context", "state"))
+    text, state = (g.node("Unsqueeze", name, first) for name in ("text", "state"))
+    context = StepContext(g, "context")
     logits, after = part.step(g, text, context, state)
     model = g.build(
         [("text", "float32", [part.table.shape[1]]), ("context", "float32", [N_FEATURES]),

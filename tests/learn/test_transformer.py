@@ -53,7 +53,10 @@ def _graph(networks, variants=1):
     g = Graph()
     state = sum(n.state_width for n in networks)
     width = sum(n.width for n in networks)
-    given, after = TransformerNetwork.step_in_graph(g, "t.", networks, "z", "state")
+    members = g.node("Reshape", "z", g.integers(0, len(networks), -1))
+    members = g.node("Transpose", members, perm=[1, 0, 2])  # (M, N, q)
+    given, after = TransformerNetwork.step_in_graph(g, "t.", networks, members, "state")
+    given = g.node("Reshape", g.node("Transpose", given, perm=[1, 0, 2]), g.integers(0, -1))
     return g.build(
         [("z", "float32", [variants, width]), ("state", "float32", [1, state])],
         [("given", given, "float32", [variants, width]), ("after", after, "float32", [variants, state])],

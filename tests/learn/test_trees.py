@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import lightgbm
 import numpy as np
 import onnxruntime as ort
@@ -32,7 +34,7 @@ def _compiled(part):
     text = g.node("ReduceSum", terms, g.integers(0), keepdims=1)
     n = g.node("Shape", "context", start=0, end=1)
     text = g.node("Expand", text, g.concat([n, g.integers(1)], axis=0))
-    logits, after = part.step(g, text, "context", "state")
+    logits, after = part.step(g, text, SimpleNamespace(rows="context"), "state")
     inputs = [
         ("indices", "int64", ["nnz"]),
         ("values", "float32", ["nnz"]),
@@ -188,7 +190,7 @@ def test_names_of_two_parts_stay_apart(head):
     g = Graph()
     one, two = head.part("a."), head.part("b.")
     n = one.table.shape[1]
-    each = [p.step(g, "text", "context", "state")[0] for p in (one, two)]
+    each = [p.step(g, "text", SimpleNamespace(rows="context"), "state")[0] for p in (one, two)]
     mean = g.node("Mean", *each)
     inputs = [("text", "float32", ["n", n]), ("context", "float32", ["n", 46]), ("state", "float32", [1, one.state])]
     model = g.build(inputs, [("mean_logits", mean, "float32", ["n", 2]), ("logits", each[0], "float32", ["n", 2])])
