@@ -1,6 +1,7 @@
 """End-to-end latency of `Session.observe`, and where the time goes.
 
     python benchmarks/latency.py MONITOR [--steps 2000] [--json out.json]
+    python benchmarks/latency.py MONITOR --before TREE OLD_MONITOR [--rounds 12]
 
 One thread. A step is an event whose result has about 50, 500 or 5,000 tokens: words of the monitor's own vocabulary,
 words it does not know, and numbers, in an order drawn by a fixed seed. Rows of a size:
@@ -13,6 +14,9 @@ words it does not know, and numbers, in an order drawn by a fixed seed. Rows of 
 Adapters for chat histories are fed a call and its result, and the result's `observe` is timed. Others are fed what
 `EVENTS` has for them; where it has nothing, only the record rows are measured, and the table says so. The parts are
 timed on the same steps, one by one, and their sum is compared with the whole.
+
+With --before, another checkout of this repository with a monitor of its own is measured in turns with this one, a
+process each, so that both see the same machine: medians over the rounds, and the median ratio within a round.
 """
 
 from __future__ import annotations
@@ -22,7 +26,9 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +46,7 @@ from prefixguard.stepview import StepRecord, serialize
 
 SIZES = (50, 500, 5000)
 _WORD = re.compile(rb"[0-9a-z_\x80-\xff]+")
+_SHARES = "where_the_time_goes_cpu_us_p50"
 RUN_LENGTH = 20  # steps of one run, after which a new session begins
 Draw = Callable[[int], str]
 
@@ -273,7 +280,46 @@ def measure(monitor: Monitor, steps: int) -> dict[str, Any]:
         "machine": machine(),
         "threads": 1,
         "rows": rows,
-        "where_the_time_goes_cpu_us_p50": shares,
+        _SHARES: shares,
+    }
+
+
+def beside(monitor: Path, tree: Path, old: Path, steps: int, rounds: int) -> dict[str, Any]:
+    """This checkout with its monitor and another one with its own, in turns."""
+    here = Path(__file__).resolve().parent.parent
+    told: dict[str, list[dict[str, Any]]] = {"before": [], "after": []}
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "figures.json")
+        for _ in range(rounds):
+            for name, root, bundle in (("before", tree, old), ("after", here, monitor)):
+                command = [sys.executable, __file__, str(bundle.resolve()), "--steps", str(steps), "--json", str(out)]
+                env = {**os.environ, "PYTHONPATH": str(root.resolve())}
+                subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True)
+                told[name].append(json.loads(out.read_text()))
+    rows = []
+    for i, row in enumerate(told["after"][0]["rows"]):
+        found = {name: np.array([one["rows"][i]["p50_us"] for one in each]) for name, each in told.items()}
+        rows.append(
+            {key: row[key] for key in ("tokens", "kept", "row")}
+            | {f"{name}_p50_us": round(float(np.median(each)), 1) for name, each in found.items()}
+            | {f"{name}_least_p50_us": round(float(each.min()), 1) for name, each in found.items()}
+            | {"ratio": round(float(np.median(found["after"] / found["before"])), 3)}
+        )
+    loads = [float(one["machine"]["load"]) for each in told.values() for one in each]
+    parts = {
+        name: {
+            size: {part: round(float(np.median([one[_SHARES][size][part] for one in each])), 1) for part in shares}
+            for size, shares in each[0][_SHARES].items()
+        }
+        for name, each in told.items()
+    }
+    return {
+        "monitors": {name: each[0]["monitor"] for name, each in told.items()},
+        "machine": machine() | {"load": f"{min(loads)} to {max(loads)}"},
+        "rounds": rounds,
+        "steps": steps,
+        "rows": rows,
+        _SHARES: parts,
     }
 
 
@@ -306,7 +352,7 @@ def to_text(result: dict[str, Any]) -> str:
             f"{row['tokens']:>7} {row['kept']:>6}  {row['row']:<24} {row['p50_us']:>9.1f} {row['p99_us']:>9.1f} "
             f"{row['cpu_p50_us']:>9.1f} {row['n']:>6}"
         )
-    shares = result["where_the_time_goes_cpu_us_p50"]
+    shares = result[_SHARES]
     lines += ["", "where the time goes (cpu, p50)" + "".join(f"{size:>9}" for size in shares)]
     for name in next(iter(shares.values())):
         lines.append(f"{name:<30}" + "".join(f"{shares[size][name]:>9.1f}" for size in shares))
@@ -322,9 +368,16 @@ def main() -> None:
     parser.add_argument("monitor", type=Path)
     parser.add_argument("--steps", type=int, default=2000, help="steps measured at 50 and 500 tokens")
     parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--before", type=Path, nargs=2, metavar=("TREE", "OLD_MONITOR"), help="another checkout")
+    parser.add_argument("--rounds", type=int, default=12, help="turns of both checkouts")
     options = parser.parse_args()
-    result = measure(load(options.monitor), options.steps)
-    print(to_text(result))
+    if options.before:
+        result = beside(options.monitor, *options.before, options.steps, options.rounds)
+        for row in result["rows"]:
+            print(*row.values(), sep="\t")
+    else:
+        result = measure(load(options.monitor), options.steps)
+        print(to_text(result))
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
 
