@@ -314,6 +314,8 @@ def text(result: dict) -> str:
                 pair = found and found["lead_interval"]
                 cells.append(f"{found['lead']:+.3f} ({pair[0]:+.3f}, {pair[1]:+.3f})" if pair else "")
         lines.append(f"| {row} | {' | '.join(cells)} |")
+    if missing := [row for row in BACKENDS if row not in result["rows"]]:
+        lines += ["", f"Not measured here: {', '.join(missing)}; on three folds: [backends.md](backends/backends.md)."]
     return "\n".join(lines)
 
 
