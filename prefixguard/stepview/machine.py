@@ -108,6 +108,7 @@ class Machine:
     out: list[StepRecord] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     is_cut: bool = False  # the observation that waits was cut for want of room
+    told: bool = False  # did the event tell the agent something?
     clock: StepClock = field(default_factory=StepClock)
     _arriving: bytes = b""  # what the event says of what it took, until a step takes it
     _names: int = 0  # bytes of the counters' names
@@ -144,11 +145,13 @@ class Machine:
                 draft.signals = timeless(draft.signals)
         return found
 
-    def told(self) -> None:
-        """What arrived may be what the agent has waited for: the time of its next step begins."""
-        self.take_signals()
-        if not self.open:
-            self.clock.rest()
+    def over(self) -> None:
+        """The event is over. Where it told the agent something and made no step, the time of the next step begins."""
+        if self.told and self._arriving:
+            self.take_signals()
+            if not self.open:
+                self.clock.rest()
+        self.told, self._arriving = False, b""
 
     def observe(self, text: str) -> None:
         """Something arrived that answers no call."""

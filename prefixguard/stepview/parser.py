@@ -239,6 +239,7 @@ class Parser:
                 if not rule.goes_on:
                     break
                 scope.open_calls = len(machine.open)
+        machine.over()
         if not taken:
             kind = None if self._program.kind is None else self._program.kind(scope)
             name = repair(kind[:60]) if isinstance(kind, str) and kind else kind_of(scope.event)

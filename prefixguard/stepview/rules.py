@@ -218,7 +218,7 @@ class _Fields:
     def observe(self, machine: Machine, scope: Scope) -> None:
         """Something arrived that answers no call."""
         machine.observe(self.observation(scope))
-        machine.told()
+        machine.told = True
 
     def say(self, machine: Machine, scope: Scope) -> None:
         """The agent speaks, or took a whole step."""

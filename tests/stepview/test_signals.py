@@ -206,3 +206,12 @@ def test_every_key_is_documented() -> None:
 
     page = (Path(__file__).parents[2] / "docs" / "adapter-spec.md").read_text("utf-8").partition("## Signals")[2]
     assert all(f"`{key}`" in page for key in KEYS)
+
+
+def test_an_event_that_tells_and_acts_gives_its_figures_to_the_step() -> None:
+    rules = [{"when": {"@.task": {"present": True}}, "then": "continue", "emit": "observe", "observation": "@.task"}]
+    adapter = Adapter({**AGENT, "signals": PLAIN, "rules": [*rules, *AGENT["rules"]]})
+    parser = adapter.parser()
+    events = [{"kind": "user", "text": "q", "at": 90}, {"kind": "say", "task": "q", "at": 97, "in": 5}]
+    records = [record for event in events for record in parser.observe(event)]
+    assert [record.signals for record in records] == [Signals(seconds=7.0, tokens_in=5.0)]

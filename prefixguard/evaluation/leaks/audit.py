@@ -19,6 +19,7 @@ from prefixguard.evaluation.leaks.later_text import find_later_text
 from prefixguard.evaluation.leaks.lengths import find_groups, find_lengths
 from prefixguard.evaluation.leaks.names import find_hidden_text, find_identifiers, find_model_names
 from prefixguard.evaluation.leaks.numbers import find_numbers, find_run_lengths
+from prefixguard.evaluation.leaks.signals import find_signals
 from prefixguard.evaluation.leaks.tokens import TokenTables, find_tokens
 from prefixguard.results import Block, Result, Text
 from prefixguard.stepview import StepRecord
@@ -152,6 +153,8 @@ def _search(
     yield from tokens
     tell("numbers")
     yield from find_numbers(judged)
+    tell("signals")
+    yield from find_signals(judged)
     tell("lengths")
     yield from find_lengths(judged, seed)
     tell("groups")
