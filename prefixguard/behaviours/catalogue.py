@@ -260,6 +260,23 @@ CATALOGUE: Final = (
         "Raise the limit of steps, or give the agent smaller tasks.",
         rests_on=("step", "log_step"),
     ),
+    # What steps take, where somebody says it
+    Behaviour(
+        "runaway_cost",
+        "artefact",
+        "The last three steps or more each cost at least four times what is usual for the run.",
+        "Your last steps are far dearer than those before: read and write less at a time.",
+        "Look what has grown: a long result that is sent again with every call, or answers without end.",
+        rests_on=("tokens_in", "tokens_out", "cents", "tokens_in_ratio", "tokens_out_ratio", "cents_ratio"),
+    ),
+    Behaviour(
+        "slowing_steps",
+        "artefact",
+        "The last three steps or more each took at least four times as long as is usual for the run, and ten seconds.",
+        "Your last calls were slow: make smaller ones.",
+        "Look whether a tool or the provider is overloaded, and set a time limit.",
+        rests_on=("seconds", "mean_seconds", "seconds_ratio"),
+    ),
     # What the step is
     Behaviour("reads", "neutral", "The agent reads something."),
     Behaviour("searches", "neutral", "The agent searches."),
@@ -278,7 +295,12 @@ BY_NAME: Final = {behaviour.name: behaviour for behaviour in CATALOGUE}
 
 #: One more whenever a behaviour holds at other steps than in the release before, or with another count.
 CATALOGUE_VERSION: Final = 3
+#: Behaviours of steps that have signals. They raise no level of rules, and none of the others holds otherwise for them,
+#: so what was made with a catalogue that had none of them is as it was.
+OF_SIGNALS: Final = frozenset(("runaway_cost", "slowing_steps"))
 #: What levels rest on: the version, and the counts of every behaviour; words do not count.
 CATALOGUE_SHA256: Final = hashlib.sha256(
-    repr((CATALOGUE_VERSION, [(one.name, one.watch, one.alarm) for one in CATALOGUE])).encode()
+    repr(
+        (CATALOGUE_VERSION, [(one.name, one.watch, one.alarm) for one in CATALOGUE if one.name not in OF_SIGNALS])
+    ).encode()
 ).hexdigest()

@@ -20,6 +20,7 @@ from prefixguard.behaviours.catalogue import BY_NAME, CONSEQUENCES, PATIENT
 from prefixguard.behaviours.consequences import Consequence, consequence_of, is_shell, is_speech, said_in
 from prefixguard.behaviours.edited_files import tried_and_edited
 from prefixguard.behaviours.grounding import made_up
+from prefixguard.behaviours.spending import spend
 from prefixguard.behaviours.tracker import MOST_STEPS, BehaviourTracker, name_hash, text_hash
 from prefixguard.context import FEATURES, ContextState
 from prefixguard.encoder import Tokens
@@ -70,6 +71,7 @@ def update(
     if record.actor in ("user", "environment", "system"):
         t.changed, t.messages = t.step, 0
         return _findings(found)
+    found |= spend(t, record)
     speaker = name_hash(record.agent)
     if speaker != t.speaker:
         t.speaker, t.messages = speaker, 0

@@ -65,6 +65,16 @@ class BehaviourTracker:
     failed_kind: int = 0
     last_length: int = 0  # code points of the last call's arguments
     cap: int = 0  # steps that a run may have; 0: nobody knows
+    # What steps took, see `spending`: steps that say it, the sum of its logarithms in thousandths, too much in a row.
+    time_n: int = 0
+    time_sum: int = 0
+    slow: int = 0
+    slow_since: int = 0
+    cost_unit: int = 0
+    cost_n: int = 0
+    cost_sum: int = 0
+    dear: int = 0
+    dear_since: int = 0
     # Hashes of texts; 0: there is none.
     observation: int = 0
     last: int = 0  # the last call with its result, and the one before it
@@ -129,7 +139,9 @@ class BehaviourTracker:
 _NUMBERS: Final = tuple(f.name for f in fields(BehaviourTracker) if f.type == "int")
 _HASHES: Final = ("observation", "last", "before", "failed_tool", "last_tool", "last_name", "tests_hash", "speaker")
 #: No greater than the number of steps.
-_OF_STEPS: Final = tuple(n for n in _NUMBERS if n not in (*_HASHES, "failed_kind", "last_length", "cap"))
+_OF_STEPS: Final = tuple(
+    n for n in _NUMBERS if n not in (*_HASHES, "failed_kind", "last_length", "cap", "cost_unit", "time_sum", "cost_sum")
+)
 _FIXED: Final = struct.Struct(f"<{len(_NUMBERS) - len(_HASHES)}I{len(_HASHES)}Q{_NAME}s{_TOOL * MOST_TOOLS}sB")
 #: No number that is kept in four bytes is greater.
 MOST_STEPS: Final = (1 << 32) - 1
@@ -196,7 +208,12 @@ def unpack(data: bytes, declared: DeclaredBehaviours | None = None) -> Behaviour
     used = offered[: _TOOL * n_offered]
     hashes = [used[at : at + _TOOL] for at in range(0, len(used), _TOOL)]
     whole = n_offered <= MOST_TOOLS and not any(offered[len(used) :]) and hashes == sorted(set(hashes))
-    if max(kept[name] for name in _OF_STEPS) > kept["step"] or kept["failed_kind"] >= len(CONSEQUENCES) or not whole:
+    if (
+        max(kept[name] for name in _OF_STEPS) > kept["step"]
+        or kept["failed_kind"] >= len(CONSEQUENCES)
+        or kept["cost_unit"] > 2
+        or not whole
+    ):
         raise SavedSessionError("The saved behaviours hold numbers that no run gives: the session is damaged.")
     for field_name, number in kept.items():
         setattr(tracker, field_name, number)

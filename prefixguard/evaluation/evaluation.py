@@ -12,6 +12,7 @@ from prefixguard.alarm import Thresholds, table_from_json
 from prefixguard.bundle import Bundle
 from prefixguard.errors import DataError
 from prefixguard.evaluation.analyses import automaton_fidelity, known_onsets
+from prefixguard.evaluation.prices import TOOK, Prices
 from prefixguard.evaluation.scored_runs import USES, Heard, HeardRun, choose_groups, listen
 from prefixguard.evaluation.scoring import RESAMPLES, evaluate_scores
 from prefixguard.evaluation.tables.alerts import AlarmGroups
@@ -40,6 +41,7 @@ def evaluate(
     resamples: int = RESAMPLES,
     seed: int = 13,
     onset: str | None = None,
+    prices: str | os.PathLike[str] | None = None,
     beside: Beside | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> EvaluationTable:
@@ -61,6 +63,8 @@ def evaluate(
     seed : seed of the bootstrap.
     onset : measure the time from a known onset to the alarm. The onset is `mistake_step`, the decisive mistake that
         labels name; a group whose value is the number of a step; or FIELD=VALUE, the first step with that value.
+    prices : a JSON file of dollars of a million tokens by model, {"MODEL": {"in": 2.0, "out": 8.0}}, for steps that say
+        their tokens and no dollars. A run's group `model`, or else `agent`, names its model; `*` is any other.
     beside: a function that makes further rows of the table, such as the one that `controls_beside` returns.
     progress: called with the number of runs read so far.
     Raises DataError where no run is left, TraceError, BundleError and OtherAdapterError as `read_runs`
@@ -68,7 +72,8 @@ def evaluate(
     """
     opened = (monitor if isinstance(monitor, Monitor) else load(monitor)).with_model("An evaluation")
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, (str, os.PathLike)) else "-")
-    heard = Heard(opened, include_used=all, with_rules=True, onset=onset)
+    table_of = None if prices is None else Prices.read(prices)
+    heard = Heard(opened, include_used=all, with_rules=True, onset=onset, prices=table_of)
     unread, empty = listen([heard], runs, labels, strict, progress)
     kept = heard.kept()
     used = Counter(run.use for run in heard.scored.values() if run.use is not None)
@@ -110,6 +115,7 @@ def evaluate(
         sizes=None if opened.reads_scores else [run.sizes for run in kept],
         reference=reference_of(bundle),
         onsets=onsets,
+        took={name: [run.took[name] for run in kept] for name in TOOK},
     )
     if table.behind is not None:
         table = replace(table, behind=replace(table.behind, keys=tuple(keys)))

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from prefixguard.alarm import draw_one_per_task
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.analyses import UnseenTransitions, onset_of
+from prefixguard.evaluation.prices import Prices, took_by
 from prefixguard.evaluation.tables.rules import rule_scores
 from prefixguard.evaluation.tables.score_rows import score_values
 from prefixguard.runtime import Monitor
@@ -34,7 +35,8 @@ class HeardRun:
     """One run as one monitor heard it.
 
     digest: of its records. named: whether it names its task. use: what it was used for when the monitor was made; None:
-    for nothing. imminent, outcome, sizes: risks and bytes of text of each step, (T,); rules: see `rule_scores`. All
+    for nothing. imminent, outcome, sizes: risks and bytes of text of each step, (T,);
+    took: see `took_by`; rules: see `rule_scores`. All
     are empty where the run is left out for its use; but the rules of successful runs that set the alarm are kept.
     onset: see `onset_of`.
     """
@@ -49,6 +51,7 @@ class HeardRun:
     imminent: Float
     outcome: Float
     sizes: Float
+    took: Mapping[str, Float]
     rules: Mapping[str, Float]
     onset: int | None = None
 
@@ -57,13 +60,20 @@ class Heard:
     """All runs as one monitor heard them, one at a time.
 
     include_used: whether runs that the monitor was made from are scored too. with_rules: whether rules score them.
-    onset: what says from which step on an alarm is due; None: nothing.
+    onset: what says from which step on an alarm is due; None: nothing. prices: of tokens; None: not known.
     scored: by key. without_outcome, empty: runs whose outcome is not known, and those without a step.
     """
 
     def __init__(
-        self, monitor: Monitor, *, include_used: bool, with_rules: bool = False, onset: str | None = None
+        self,
+        monitor: Monitor,
+        *,
+        include_used: bool,
+        with_rules: bool = False,
+        onset: str | None = None,
+        prices: Prices | None = None,
     ) -> None:
+        self._prices = prices
         bundle = monitor.bundle
         self.monitor, self._include_used, self._with_rules, self._onset = monitor, include_used, with_rules, onset
         self.transitions = UnseenTransitions(bundle.automaton) if bundle.automaton is not None else None
@@ -100,6 +110,7 @@ class Heard:
             imminent=_array(reading.imminent_risk for reading in readings),
             outcome=_array(reading.outcome_risk for reading in readings),
             sizes=_array(len(serialize(record)) for record in (run.records if counted else ())),
+            took=took_by(run.records if counted else (), run.groups, self._prices),
             rules=self._rules(run.records) if self._with_rules and (counted or sets_alarm) else {},
             onset=None if self._onset is None else onset_of(run, self._onset),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,7 @@ def evaluate_scores(
     sizes: Sequence[npt.ArrayLike] | None = None,
     reference: ReferenceRisks | None = None,
     onsets: Sequence[int | None] | None = None,
+    took: Mapping[str, Sequence[npt.ArrayLike]] = MappingProxyType({}),
 ) -> EvaluationTable:
     """Every figure of a monitor's risks over a set of runs, with what any monitor has to beat.
 
@@ -61,6 +63,7 @@ def evaluate_scores(
     sizes: bytes of text of each step, (T,) a run, for the share of text after first alerts; None: not known.
     reference: risks fitted on training runs that read nothing: rows, and the clock of `skill`; None: there are none.
     onsets: step of each run, from 1, from which an alarm is due; None for a run without one. None: not known.
+    took: what each step took, by name (seconds, tokens, dollars), (T,) a run, NaN where it is not known.
     Raises DataError where there is no run, or counts differ. One class gives NaN in what needs two, and a note.
     """
     if not len(imminent_risk) == len(outcome_risk) == len(failed) == len(tasks):
@@ -104,6 +107,7 @@ def evaluate_scores(
             resamples=drawn,
             groups=alarm_groups if row is monitor else None,
             sizes=text,
+            took=took,
         )
         imminent, outcome = (compared(own[risk], measured[risk]) for risk in RISKS)
         found.append(BaselineRow(imminent, outcome, alerts, row.oracle, row.note))

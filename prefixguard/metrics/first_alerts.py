@@ -5,9 +5,10 @@ Source: PrefixGuard RQ4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,23 @@ from prefixguard.metrics.resampling import Resamples, exact_interval, ratio
 Float = npt.NDArray[np.float64]
 #: Shares of runs: where all or none alarm, no resample differs, and the bootstrap would claim certainty.
 _COUNTED = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What comes after the first alerts of failed runs, of the seconds, tokens or dollars that they took.
+
+    share: of all that these runs took; NaN where none says it. interval: over tasks; None where it was not drawn.
+    each: mean of a failed run that says it. lost: mean of a successful run, after a false alarm. known: failed runs
+    that say it. runs: all failed runs.
+    """
+
+    share: float
+    interval: tuple[float, float] | None
+    each: float
+    lost: float
+    known: int
+    runs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +55,7 @@ class FirstAlerts:
     intervals: by name of a share, over tasks; empty where no resamples were given.
     text_saved, text_lost: as steps_saved and steps_lost, in bytes of what the records hold (a stand-in for tokens,
         which records do not count); None where the sizes of steps were not given.
+    saved: by name of what steps took (seconds, tokens, dollars), where any run says it.
     """
 
     threshold: float
@@ -53,6 +72,7 @@ class FirstAlerts:
     intervals: dict[str, tuple[float, float]]
     text_saved: float | None = None
     text_lost: float | None = None
+    saved: Mapping[str, Saving] = field(default_factory=dict)
 
 
 def first_alerts(
@@ -65,12 +85,14 @@ def first_alerts(
     horizon: int,
     resamples: Resamples | None = None,
     sizes: Sequence[npt.ArrayLike] | None = None,
+    took: Mapping[str, Sequence[npt.ArrayLike]] = MappingProxyType({}),
 ) -> FirstAlerts:
     """The first alerts of a threshold.
 
     scores: one float (T,) a run, NaN where a step was not judged. failed: the outcomes. tasks: int64 (R,), task codes.
     threshold: one for all runs, or one for each; None for a run that has none and never alarms.
     horizon: H; an alert is early when more than H steps remain after it.
+    took: by name, what each step took, (T,) a run, NaN where it is not known; a run is unknown if no step says it.
     sizes: bytes of text of each step, (T,) a run. Raises DataError where counts differ.
     """
     if not len(scores) == len(failed) == len(tasks):
@@ -104,12 +126,21 @@ def first_alerts(
         after = np.array([0.0 if k is None else size[k:].sum() for size, k in zip(text, steps, strict=True)])
         sums["text_saved"] = (by_task(after * fail), by_task(whole * fail))
         sums["text_lost"] = (by_task(after * good), by_task(whole * good))
+    saved = {name: (_after(values, steps), _known(values)) for name, values in took.items()}
+    for name, ((after, whole), known) in saved.items():
+        sums[name] = (by_task(after * fail * known), by_task(whole * fail * known))
     found = drawn.estimate({name: (partial(_share, *parts), len(parts[0])) for name, parts in sums.items()})
     intervals = found.intervals
     for name in _COUNTED:
         if name in intervals and intervals[name][0] == intervals[name][1]:
             among = good if name.startswith("false") else fail
             intervals[name] = exact_interval(found.values[name], int(np.count_nonzero(by_task(among))))
+    values, savings = dict(found.values), {}
+    for name, ((after, _), known) in saved.items():
+        share, interval = values.pop(name), intervals.pop(name, None)
+        each, lost = (float(ratio(after @ (one * known), one @ known)) for one in (fail, good))
+        if (known * fail).any():
+            savings[name] = Saving(share, interval, each, lost, int(known @ fail), int(fail.sum()))
     leads = np.sort(lead[(fail > 0) & (alert > 0)])
     low, median, high = np.quantile(leads, [0.25, 0.5, 0.75]) if len(leads) else (np.nan, np.nan, np.nan)
     return FirstAlerts(
@@ -119,8 +150,21 @@ def first_alerts(
         lead_high=float(high),
         leads=tuple(int(steps) for steps in leads),
         intervals=intervals,
-        **found.values,
+        saved=savings,
+        **values,
     )
+
+
+def _after(values: Sequence[npt.ArrayLike], steps: Sequence[int | None]) -> tuple[Float, Float]:
+    """Of each run what comes after its first alert, and all; what is not known counts as nothing."""
+    each = [np.nan_to_num(np.asarray(one, dtype=np.float64)) for one in values]
+    after = [0.0 if k is None else one[k:].sum() for one, k in zip(each, steps, strict=True)]
+    return np.array(after, dtype=np.float64), np.array([one.sum() for one in each], dtype=np.float64)
+
+
+def _known(values: Sequence[npt.ArrayLike]) -> Float:
+    """1 for each run of which any step is known, else 0."""
+    return np.array([not np.isnan(np.asarray(one, dtype=np.float64)).all() for one in values], dtype=np.float64)
 
 
 def _share(above: Float, below: Float, weights: Float) -> Float:

@@ -18,7 +18,7 @@ from prefixguard.runtime.run_behaviours import severity
 #: What reasons are made of: what the agent does, or the features and words of the model.
 ReasonsKind = Literal["behaviours", "features"]
 
-_PLACE: Final = {feature.name: i for i, feature in enumerate(FEATURES)}
+_PLACE: Final = {feature.name: i for i, feature in enumerate((*FEATURES, *SIGNAL_FEATURES))}
 _WORDS: Final = "words"
 #: What moved a risk, by group of features; terms of the text are `_WORDS`.
 GROUP_WORDS: Final[Mapping[str, str]] = {
@@ -57,7 +57,7 @@ def behaviour_reasons(
     pushes = model.contributions(row, context, state) if len(faults) > 1 or not said else None
     if not said:
         return (_no_behaviour(pushes), *closing)[:MOST], ()
-    moved = {} if pushes is None else {name: float(pushes[0][i]) for name, i in _PLACE.items()}
+    moved = {} if pushes is None else {name: float(push) for name, push in zip(_PLACE, pushes[0], strict=False)}
     ranked = sorted(
         faults,
         key=lambda one: (

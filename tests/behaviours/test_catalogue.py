@@ -1,13 +1,16 @@
 """Every behaviour of the catalogue: runs in whose last step it holds, and near misses in which it never does."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from behaving import bash, call, fail, found_in, names_in, say
 
-from prefixguard.behaviours import BY_NAME, CATALOGUE, CONSEQUENCES
-from prefixguard.stepview import CUT_MARK, StepRecord
+from prefixguard.behaviours import BY_NAME, CATALOGUE, CONSEQUENCES, pack, start, unpack
+from prefixguard.behaviours.catalogue import OF_SIGNALS
+from prefixguard.behaviours.spending import spend
+from prefixguard.stepview import CUT_MARK, Signals, StepRecord
 
 Run = list[StepRecord]
 LONG = "The parcel left the warehouse on Monday and will arrive in two days. " * 8
@@ -32,6 +35,11 @@ def pages(n: int) -> Run:
 
 def chat(n: int) -> Run:
     return [say(f"This is what I found for part {i}.", f"And what about part {i}?") for i in range(n)]
+
+
+def took(*steps: dict[str, float]) -> Run:
+    """Pages, one a step, which took so much."""
+    return [replace(one, signals=Signals(**figures)) for one, figures in zip(pages(len(steps)), steps, strict=True)]
 
 
 #: Name: runs in whose last step it holds; runs in which it holds nowhere.
@@ -299,6 +307,33 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
         [[*pages(3), call("pay"), *pages(3)]],
     ),
     "near_step_cap": ([], [[call(f"t{i}") for i in range(60)]]),
+    "runaway_cost": (
+        [
+            took(*[{"tokens_in": 2000.0, "tokens_out": 50.0}] * 5, *[{"tokens_in": 20_000.0}] * 3),
+            took(*[{"dollars": 0.002}] * 6, {}, *[{"dollars": 0.02}] * 3),
+        ],
+        [
+            took(*[{"tokens_in": 2000.0}] * 5, *[{"tokens_in": 20_000.0}] * 2),
+            took(*[{"tokens_in": 1000.0 * n, "tokens_out": 90.0} for n in range(1, 80)]),
+            took(*[{"tokens_in": 20.0}] * 5, *[{"tokens_in": 400.0}] * 9),
+            took(*[{"dollars": 0.0}] * 9, *[{"dollars": 0.02}] * 9),
+            took(*[{"tokens_in": 5.0, "dollars": 0.5}] * 5, *[{"dollars": 50.0}] * 9),
+            pages(40),
+        ],
+    ),
+    "slowing_steps": (
+        [
+            took(*[{"seconds": 2.0}] * 5, *[{"seconds": 30.0}] * 3),
+            took(*[{"seconds": 20.0}] * 9, *[{"seconds": 200.0}] * 4),
+        ],
+        [
+            took(*[{"seconds": 2.0}] * 5, *[{"seconds": 30.0}, {"seconds": 2.0}] * 9),
+            took(*[{"seconds": 0.1}] * 9, *[{"seconds": 9.0}] * 9),
+            took(*[{"seconds": 0.5 * n} for n in range(1, 80)]),
+            took(*[{"seconds": 2.0}] * 4, *[{"seconds": 30.0}] * 3),
+            took(*[{}] * 40),
+        ],
+    ),
     "reads": (
         [[call("get_order")], [bash("ls -la")], [bash("cd a && sed -n 1,9p b.py")]],
         [[call("pay")], [bash("rm a")]],
@@ -409,3 +444,21 @@ def test_words_are_short_sentences(behaviour: Any) -> None:
         assert behaviour.actionable and behaviour.watch
     elif behaviour.watch or behaviour.alarm:
         pytest.fail("only a fault can alarm")
+
+
+def test_what_steps_take_raises_no_level_and_changes_no_other_behaviour() -> None:
+    slow = took(*[{"seconds": 2.0, "tokens_in": 2000.0}] * 5, *[{"seconds": 300.0, "tokens_in": 90_000.0}] * 4)
+    plain = names_in([replace(one, signals=None) for one in slow])
+    assert [names - OF_SIGNALS for names in names_in(slow)] == plain and names_in(slow)[-1] > OF_SIGNALS
+    assert not any(BY_NAME[name].watch or BY_NAME[name].alarm for name in OF_SIGNALS)
+    evidence = {one.behaviour.name: (one.since, one.count, one.evidence) for one in found_in(slow)[-1]}
+    assert evidence["slowing_steps"] == (6, 4, "300 s, usually 15.9 s")
+    assert evidence["runaway_cost"][:2] == (6, 4) and evidence["runaway_cost"][2].startswith("90,000 tokens, usually")
+
+
+def test_sums_that_are_full_stop() -> None:
+    tracker = start()
+    tracker.time_n, tracker.time_sum = 1 << 20, (1 << 32) - 2
+    spend(tracker, took({"seconds": 900.0})[0])
+    assert (tracker.time_n, tracker.time_sum) == (1 << 20, (1 << 32) - 2)
+    assert unpack(pack(start())).time_sum == 0

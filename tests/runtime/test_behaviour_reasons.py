@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import prefixguard
 from prefixguard.behaviours import BY_NAME, CATALOGUE, BehaviourFinding
 from prefixguard.bundle import write_bundle
-from prefixguard.context import FEATURES, GROUPS
+from prefixguard.context import FEATURES, GROUPS, SIGNAL_FEATURES
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import ConfigError, UsageError
 from prefixguard.runtime import Level, Monitor, OnnxModel, Step, load
@@ -194,9 +194,9 @@ def test_where_nothing_is_known_it_says_no_more() -> None:
 
 
 def test_every_behaviour_that_can_be_a_reason_names_its_features() -> None:
-    assert set(GROUP_WORDS) == {*GROUPS, "words"}
+    assert set(GROUP_WORDS) == {*GROUPS, "signals", "words"}
     for behaviour in CATALOGUE:
-        assert set(behaviour.rests_on) <= set(NAMES), behaviour.name
+        assert set(behaviour.rests_on) <= {*NAMES, *(feature.name for feature in SIGNAL_FEATURES)}, behaviour.name
         assert bool(behaviour.rests_on) == (behaviour.kind != "neutral"), behaviour.name
 
 

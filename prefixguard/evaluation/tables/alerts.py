@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,7 @@ class AlertRow:
             **_figures(found),
             "text_saved": plain_value(found and found.text_saved),
             "text_lost": plain_value(found and found.text_lost),
+            "saved": {} if found is None else plain_value(found.saved),
             "leads": [] if found is None else list(found.leads),
             "calibration_runs": has.n_runs,
             "calibration_runs_needed": has.needed,
@@ -154,6 +156,7 @@ def alert_rows(
     resamples: Resamples,
     groups: AlarmGroups | None = None,
     sizes: Sequence[Float] | None = None,
+    took: Mapping[str, Sequence[npt.ArrayLike]] = MappingProxyType({}),
 ) -> tuple[AlertRow, ...]:
     """A row a budget, ascending, a rule without budget first. Scores: the outcome scores, one (T,) a run.
 
@@ -167,10 +170,11 @@ def alert_rows(
         alerts_at = partial(
             first_alerts, policy=AlarmPolicy() if budget is None else policy, horizon=horizon, resamples=resamples
         )
+        of_all = partial(alerts_at, sizes=sizes, took=took)
         by_group = groups if budget == policy.budget else None
         if by_group is None:
             at = common.alarm
-            found = None if at is None else alerts_at(scores, prefixes.failed.tolist(), prefixes.task, at, sizes=sizes)
+            found = None if at is None else of_all(scores, prefixes.failed.tolist(), prefixes.task, at)
             rows.append(AlertRow(budget, common, found))
             continue
         parts = []
@@ -180,7 +184,7 @@ def alert_rows(
             parts.append(
                 GroupAlerts(value, own, len(runs), None if own.alarm is None else alerts_at(*among, own.alarm))
             )
-        whole = alerts_at(scores, prefixes.failed.tolist(), prefixes.task, by_group.in_force(common), sizes=sizes)
+        whole = of_all(scores, prefixes.failed.tolist(), prefixes.task, by_group.in_force(common))
         rows.append(AlertRow(budget, common, whole, by_group.thresholds.by, tuple(parts)))
     return tuple(rows)
 
@@ -241,6 +245,7 @@ def alert_blocks(rows: Mapping[str, Sequence[AlertRow]], horizon: int) -> tuple[
             + " Text saved: the same as steps saved, in bytes of the records, which do not count tokens."
             * sized
         ),
+        *_savings(own),
         *(Text(reason, "faint") for reason in dict.fromkeys(refused)),
     ]
     for grouped in [alert for alert in own if alert.groups][:1]:
@@ -253,6 +258,28 @@ def alert_blocks(rows: Mapping[str, Sequence[AlertRow]], horizon: int) -> tuple[
             )
         )
     return tuple(blocks)
+
+
+def _savings(own: Sequence[AlertRow]) -> Iterator[Block]:
+    """What the monitor's own alerts save of seconds, tokens and dollars; nothing where no run says what it took."""
+    rows, short = [], set[str]()
+    for alert in own:
+        for name, one in () if alert.alerts is None else alert.alerts.saved.items():
+            share = Cell(percent(one.share), percents(one.interval))
+            each, lost = (Cell(f"{value:,.4g}") for value in (one.each, one.lost))
+            rows.append([Cell(budget_of(alert)), Cell(name), share, each, lost, Cell(f"{one.known:,} of {one.runs:,}")])
+            short |= {name} if one.known < one.runs else set()
+    if not rows:
+        return
+    numbers = [Column(name, "number") for name in ("saved", "a failed run", "lost")]
+    yield Table.of("What first alerts save of failed runs", ["budget", "of", *numbers, "known"], rows)
+    unknown = (
+        f" Runs that do not say it are unknown and count in no share: {', '.join(sorted(short))}." if short else ""
+    )
+    yield Text(
+        "Saved: the share that comes after the alert, and the mean of a failed run. Lost: the mean of a successful "
+        f"run, after a false alarm. Known: failed runs that say what their steps took.{unknown}"
+    )
 
 
 def _lines(title: str, alert: AlertRow) -> Iterator[list[Cell]]:
