@@ -35,11 +35,11 @@ def _features() -> Iterator[Feature]:
         yield Feature(f"mean_{name}", "signals", f"{said}, typically so far", "logarithm")
         yield Feature(f"{name}_ratio", "signals", f"{said}, above what is typical for the run, as a logarithm")
         yield Feature(f"has_{name}", "signals", f"{said}: known", "yes")
-    yield Feature("doubt", "signals", "mean negative log-probability of the model's words")
-    yield Feature("mean_doubt", "signals", "the same, on average so far")
-    yield Feature("doubt_ratio", "signals", "the same, above the run's average")
-    yield Feature("has_doubt", "signals", "log-probabilities: known", "yes")
-    yield Feature("largest_doubt", "signals", "greatest negative log-probability of a word so far")
+    yield Feature("doubt", "signals", "doubt of the step: mean negative log-probability of the model's words")
+    yield Feature("mean_doubt", "signals", "doubt of the steps so far, on average")
+    yield Feature("doubt_ratio", "signals", "doubt of the step, above the run's average")
+    yield Feature("has_doubt", "signals", "log-probabilities of the model's words: known", "yes")
+    yield Feature("largest_doubt", "signals", "greatest doubt of a word so far, as a negative log-probability")
 
 
 #: In the order in which they follow `FEATURES`.

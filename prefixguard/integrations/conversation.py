@@ -108,8 +108,12 @@ def tell_reply(run: WatchedRun, text: str, calls: Sequence[tuple[str, Any, Any]]
         run.called(str(tool or ""), arguments, call_id=call_id, turn=turn, **first)
 
 
-def tokens_of(usage: Any) -> dict[str, int]:
-    """`tokens_in` and `tokens_out` of a provider's usage, under either API's names; {} where it says none."""
+def tokens_of(usage: Any) -> dict[str, int | float]:
+    """`tokens_in`, `tokens_out` and `cost` of a provider's usage, under either API's names; {} where it says none.
+
+    >>> tokens_of({"prompt_tokens": 8, "output_tokens": 3, "cost": 0.001})
+    {'tokens_in': 8, 'tokens_out': 3, 'cost': 0.001}
+    """
     names = {"tokens_in": ("prompt_tokens", "input_tokens"), "tokens_out": ("completion_tokens", "output_tokens")}
     found = {
         ours: next(
@@ -117,7 +121,9 @@ def tokens_of(usage: Any) -> dict[str, int]:
         )
         for ours, theirs in names.items()
     }
-    return {name: n for name, n in found.items() if n is not None}
+    cost = field_of(usage, "cost")  # dollars, where somebody between the host and the provider adds them
+    priced = {"cost": cost} if isinstance(cost, int | float) and not isinstance(cost, bool) else {}
+    return {**{name: n for name, n in found.items() if n is not None}, **priced}
 
 
 def result_of(run: WatchedRun, call_id: Any, result: Any, is_error: bool | None = None) -> None:
