@@ -11,7 +11,9 @@ from typing import Any
 #: Keys that stand in many places and say the same everywhere.
 _EVERYWHERE = ("comment", "files")
 #: Top-level keys that the tool writes itself, or that a model has no use for.
-_OURS = ("$schema", "schema", "name", "version", "description", "comment", "budgets", "waived", "view", "kind")
+_OURS = (
+    "$schema", "schema", "name", "version", "description", "comment", "budgets", "waived", "view", "kind", "signals",
+)  # fmt: skip
 #: What tables of scores are read with: nothing that is made of raw traces needs it.
 _OF_SCORES = ("score", "step")
 

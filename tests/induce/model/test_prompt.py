@@ -13,6 +13,7 @@ from prefixguard.induce.model.pack import Pack
 from prefixguard.induce.model.prompt import fenced, first_messages, next_messages, teaching
 from prefixguard.induce.model.reference import reference, schema
 from prefixguard.stepview import Adapter, read_runs
+from prefixguard.stepview.signals import KEYS as SIGNAL_KEYS
 
 
 def words_of(part: Any) -> set[str]:
@@ -43,6 +44,8 @@ def test_every_construct_is_taught() -> None:
         "parallel",
         "name",
         "score",
+        "signals",
+        *SIGNAL_KEYS,
     }
     text = teaching()
     missing = sorted(word for word in words_of(schema()) - ours if not re.search(rf'[`"]{re.escape(word)}[`"]', text))
