@@ -177,12 +177,8 @@ def test_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
         found = json.loads((ROOT / "benchmarks" / "results" / f"accuracy-{name_of_set}.json").read_text("utf-8"))[
             "rows"
         ]
-        other = json.loads((ROOT / "benchmarks" / "results" / "backends" / f"{name_of_set}.json").read_text("utf-8"))[
-            "rows"
-        ]
         for name, (row, figure) in named.items():
-            value = found[row][figure]["value"] if row in found else other[row][figure]
-            assert rows[name][place] == f"{value:.3f}" + "*" * (row not in found), f"{name} on {name_of_set}"
+            assert rows[name][place] == f"{found[row][figure]['value']:.3f}", f"{name} on {name_of_set}"
 
 
 def test_the_figures_of_automata_over_behaviours_are_those_of_the_benchmark() -> None:
