@@ -85,7 +85,7 @@ class TrainConfig:
     confidence : how sure the budget is to hold.
     higher_is_safer : of scores: the higher, the less the risk. Without it, the higher, the more.
     signals : learn from what steps took (seconds, tokens, dollars, log-probabilities) where at least half of the runs
-        say it; the backend healthy does not.
+        say it; look for leaks of it first (`check-data`). The backend healthy does not.
     device : auto (CUDA when there is one), cpu or cuda.
     threads : threads of torch; 1 gives the same bytes on every machine of a kind.
     """
@@ -121,7 +121,7 @@ class TrainConfig:
     budget: float = _number(0.10, 0.001, 0.5)
     confidence: float = _number(0.90, 0.5, 0.999)
     higher_is_safer: bool = False
-    signals: bool = True
+    signals: bool = False
     device: str = "auto"
     threads: int = _whole(1, 1)
 

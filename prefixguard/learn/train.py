@@ -361,7 +361,7 @@ def _info(
         "config": {
             name: value
             for name, value in asdict(config).items()
-            if (name != "higher_is_safer" or corpus.reads_scores) and (name, value) != ("signals", True)
+            if (name != "higher_is_safer" or corpus.reads_scores) and (name, value) != ("signals", False)
         },
         "split": {"rule": "tasks by SHA-256 of seed:task, repeats together", "shares": dict(DEFAULT_SHARES)},
         "tasks": {side.value: sorted(task_hash(t) for t, s in sides.items() if s is side) for side in Side},

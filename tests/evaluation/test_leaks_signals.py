@@ -40,7 +40,7 @@ def test_the_first_step_is_an_error_and_says_what_to_do() -> None:
     (found,) = audit.errors
     assert (found.field, found.token) == ("signals.seconds", "first step")
     assert "seconds of the first step alone tells the outcome: more means failure" in found.text
-    assert "--no-signals" in found.text and "--waive 'signals.seconds=REASON'" in found.text
+    assert "Do not train with --signals" in found.text and "--waive 'signals.seconds=REASON'" in found.text
     assert not audit_leaks(runs(2.5), waive={"signals.seconds": "machines"}).errors
 
 

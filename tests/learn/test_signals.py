@@ -14,7 +14,7 @@ from prefixguard.runtime import load
 from prefixguard.simulation import write_runs
 from prefixguard.stepview import ReadReport, load_adapter, read_runs
 
-GBDT = TrainConfig(backend="gbdt", budget=0.25, max_features=300)
+GBDT = TrainConfig(backend="gbdt", budget=0.25, max_features=300, signals=True)
 
 
 def write_timed(path: Path, every: int = 1, unit: float = 1.0) -> Path:
@@ -47,7 +47,7 @@ def corpus_of(runs: Path, **given):
 def test_it_is_a_bundle_that_knows_what_steps_took(timed) -> None:
     bundle = load(timed[0]).bundle
     assert bundle.features == (*FEATURES, *SIGNAL_FEATURES) and bundle.kind == "onnx"
-    assert bundle.manifest["reading"]["signals"]["seconds"] > 0.8 and "signals" not in bundle.manifest["config"]
+    assert bundle.manifest["reading"]["signals"]["seconds"] > 0.8 and bundle.manifest["config"]["signals"] is True
 
 
 def test_live_is_file_and_a_saved_session_goes_on(timed) -> None:
@@ -86,12 +86,13 @@ def test_milliseconds_are_the_same_runs(timed, tmp_path: Path) -> None:
 
 def test_without_the_option_and_for_healthy_runs_nothing_is_learned_of_it(timed, tmp_path: Path) -> None:
     for config in (
-        TrainConfig(backend="gbdt", budget=0.25, max_features=300, signals=False),
-        TrainConfig(backend="healthy", budget=0.25, max_features=300),
+        TrainConfig(backend="gbdt", budget=0.25, max_features=300),
+        TrainConfig(backend="healthy", budget=0.25, max_features=300, signals=True),
     ):
         out = tmp_path / config.backend
         train(timed[1], adapter="openai_chat", out=out, config=config)
-        assert load(out).bundle.features == FEATURES
+        bundle = load(out).bundle
+        assert bundle.features == FEATURES and bundle.manifest["config"].get("signals", False) is config.signals
 
 
 def test_runs_that_mostly_say_nothing_read_as_before_and_that_is_said(tmp_path: Path) -> None:

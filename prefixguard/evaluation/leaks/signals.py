@@ -51,7 +51,7 @@ def find_signals(judged: Judged) -> Iterator[LeakFinding]:
             side, sure = ("failure" if area > 0.5 else "success"), max(area, 1 - area)
             text = (
                 f"{name} of the {where} step alone tells the outcome: more means {side}, area {sure:.2f} "
-                f"({in_words(p)}). {why} Train without it: --no-signals"
+                f"({in_words(p)}). {why} Do not train with --signals"
             )
             figures = {"area": area, "p": p, "runs": float(have.sum())}
             yield LeakFinding("number", f"signals.{name}", f"{where} step", severity, figures, text)
