@@ -163,8 +163,8 @@ def test_what_a_guard_recorded_is_what_the_log_holds(name: str, tmp_path: Path) 
 
 
 def without(record: StepRecord) -> StepRecord:
-    """The name of the agent stands in events only, and they count otherwise; neither is evidence."""
-    return replace(record, agent="", event=0)
+    """The name of the agent and what a step took stand in events only, and they count otherwise; none is evidence."""
+    return replace(record, agent="", event=0, signals=None)
 
 
 @NEEDED
