@@ -157,8 +157,9 @@ needs at least 22. Give 12 more tasks with a successful run, or accept a budget 
     allowed = allowed_exceedances(n, policy.budget, policy.delta)
     if allowed is None:
         return Thresholds(None, watch, n, 0, needed, _refusal(n, needed, policy))
-    # A threshold below 0 (runs too short to alarm) is lifted to 0: risks are probabilities, and higher is safer.
-    theta = max(0.0, float(np.sort(values)[n - 1 - allowed]))
+    theta = float(np.sort(values)[n - 1 - allowed])
+    if theta == -math.inf:  # of a run too short to alarm; a higher threshold is safer. Scores may be below 0.
+        theta = float(values[np.isfinite(values)].min(initial=0.0))
     return Thresholds(theta, watch, n, allowed, needed, None)
 
 

@@ -188,6 +188,15 @@ def test_cdf_is_the_sum(trials, successes, probability):
     assert math.isclose(found, float(true), rel_tol=1e-10, abs_tol=1e-290)
 
 
+@given(st.lists(st.integers(-50, 50), min_size=22, max_size=60))
+def test_scores_below_zero_have_a_threshold_among_them(maxima):
+    """The same runs alarm wherever the scale begins: risks from 0, scores of which more is safer below it."""
+    found, moved = alarm_threshold(maxima, AlarmPolicy()), alarm_threshold([m - 1000 for m in maxima], AlarmPolicy())
+    assert found.alarm in maxima and moved.alarm == found.alarm - 1000
+    short = alarm_threshold([-math.inf] * 30, AlarmPolicy())
+    assert short.alarm == 0.0
+
+
 @given(st.integers(0, 800), st.sampled_from([0.01, 0.05, 0.1, 0.2, 0.5]), st.sampled_from([0.01, 0.05, 0.1, 0.3]))
 def test_allowed_is_the_largest_j(n, budget, delta):
     j = allowed_exceedances(n, budget, delta)
