@@ -58,7 +58,7 @@ def _pair(found: Any, where: str, remedy: str) -> tuple[float, float]:
         raise ConfigError(f'{where} is not an object with "in" and "out" alone. {remedy}')
     for value in found.values():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _DEAREST:
-            raise ConfigError(f"{where}: a price is from 0 to {_DEAREST:,.0f}, not {str(value)[:40]}. {remedy}")
+            raise ConfigError(f"{where}: a price is from 0 to {_DEAREST:,.0f}, not {json.dumps(value)[:40]}. {remedy}")
     return float(found["in"]), float(found["out"])
 
 

@@ -88,9 +88,11 @@ def test_a_rule_without_a_budget_is_not_the_monitors_alarm():
 
 def test_refused_budgets_say_why():
     refused = AlertRow(0.1, Thresholds(None, 0.3, 9, 0, 22, "9 runs are too few."), None)
-    verdict = verdict_of(GOOD, [refused], 3)
-    assert verdict.alarm_separable is None
-    assert verdict.text.endswith("Alarms cannot be judged: 9 runs are too few.")
+    harder = AlertRow(0.01, Thresholds(None, 0.3, 9, 0, 230, "221 more are needed."), None)
+    for rows in ([refused], [harder, refused]):  # the budget that the fewest runs can support
+        verdict = verdict_of(GOOD, rows, 3)
+        assert verdict.alarm_separable is None
+        assert verdict.text.endswith("Alarms cannot be judged: 9 runs are too few.")
     assert verdict_of(GOOD, [], 3).text.endswith("the monitor carries no alarm threshold.")
 
 

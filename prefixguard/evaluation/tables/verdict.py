@@ -133,7 +133,9 @@ def _at_remaining(outcome: RiskFigures, clock: RiskFigures | None) -> str:
 def _alarm(row: AlertRow | None, alerts: Sequence[AlertRow], horizon: int, failing: float) -> str:
     """failing: share of prefixes that are of failed runs."""
     if row is None or row.alerts is None:
-        reason = next((one.reason for one in alerts if one.reason), "the monitor carries no alarm threshold.")
+        refused = [one for one in alerts if one.reason and (one.budget or 0.0) <= MAX_BUDGET]
+        easiest = max(refused, key=lambda one: one.budget or 0.0, default=None)
+        reason = "the monitor carries no alarm threshold." if easiest is None else easiest.reason
         return f"Alarms cannot be judged: {reason}"
     found = row.alerts
     caught = f"{percent(found.alerted)} of failed runs, {percent(found.early)} with more than {horizon} steps left"
