@@ -173,8 +173,10 @@ class _Contender:
         reference: ReferenceRisks | None,
     ) -> None:
         """Its figures, and its first alerts at these budgets. early: steps that an early alert leaves, or more.
-        reference: of the first monitor that has one; its clock is that of all."""
-        clock = None if reference is None else reference.by_step(self.prefixes.step)
+        reference: of the first monitor that has one; its clock is that of all but monitors of healthy runs alone, whose
+        figures are no risks of failing."""
+        rarity = self.heard.monitor.bundle.manifest.get("backend") == "healthy"
+        clock = None if reference is None or rarity else reference.by_step(self.prefixes.step)
         basis = Basis(self.prefixes, self.horizon, drawn, groups, clock)
         self.measured = basis.measure([*np.where(self.unjudged, np.nan, self.scores)], probability=True)
         self.alerts = alert_rows(

@@ -77,6 +77,20 @@ def test_what_is_not_enough(row):
     assert verdict_of(GOOD, [row], 3).alarm_separable is False
 
 
+@pytest.mark.parametrize(
+    ("spread", "separable", "text"),
+    [
+        ((0.09, 0.30), True, "it raises them on 17.8 %, which chance explains, and alerts"),
+        ((0.12, 0.30), False, "it raises them on 17.8 %, which chance does not explain, and alerts"),
+    ],
+)
+def test_a_budget_that_test_runs_break(spread, separable, text):
+    row = alerts(0.1, 0.7, (0.6, 0.8), 0.178)
+    row = replace(row, alerts=replace(row.alerts, intervals={"early": (0.6, 0.8), "false_alarm_rate": spread}))
+    verdict = verdict_of(GOOD, [row], 3)
+    assert verdict.alarm_separable is separable and text in verdict.alarm
+
+
 def test_budgets_beyond_a_tenth_do_not_make_it_separable():
     verdict = verdict_of(GOOD, [alerts(0.1, 0.1, (0.0, 0.2)), alerts(0.5, 0.9, (0.8, 1.0))], 3)
     assert verdict.alarm_separable is False

@@ -71,7 +71,7 @@ def verdict_of(
     elif row is None or row.alerts is None:
         headline = "Rankable; alarms cannot be judged"
     else:
-        separable = _warns(row.alerts)
+        separable = _warns(row.alerts) and not _breaks(row, row.alerts)
         headline = f"Rankable {'and' if separable else 'but not'} alarm-separable"
     return EvaluationVerdict(rankable, separable, headline, ranking, alarm)
 
@@ -88,6 +88,11 @@ def working_alert(alerts: Sequence[AlertRow]) -> AlertRow | None:
 def _warns(found: FirstAlerts) -> bool:
     low = found.intervals.get("early", (0.0, 0.0))[0]
     return found.early >= EARLY_SHARE and low > found.false_alarm_rate
+
+
+def _breaks(row: AlertRow, found: FirstAlerts) -> bool:
+    """Are false alarms over the budget by more than chance explains?"""
+    return row.budget is not None and found.intervals.get("false_alarm_rate", (0.0, 1.0))[0] > row.budget
 
 
 def _ranking(outcome: RiskFigures, clock: RiskFigures | None) -> tuple[bool | None, str]:
@@ -148,6 +153,8 @@ def _alarm(row: AlertRow | None, alerts: Sequence[AlertRow], horizon: int, faili
         f"Allowed false alarms on {budget_of(row)} of successful runs, it raises them on "
         f"{percent(found.false_alarm_rate)}"
     )
+    if row.budget is not None and found.false_alarm_rate > row.budget:
+        said += f", which chance {'does not explain' if _breaks(row, found) else 'explains'},"
     if failing == 0.0:
         return f"{said}; what it would alert of failed runs cannot be told."
     said += f" and alerts {caught}"
