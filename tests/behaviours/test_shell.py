@@ -41,9 +41,10 @@ def test_effects_in_their_order(command: str, kind: str, effects: list[tuple[str
     assert (read.kind, list(read.effects)) == (kind, [Effect(*one) for one in effects])
 
 
+@pytest.mark.usefixtures("collected")
 @pytest.mark.parametrize("piece", ["<<A\n", "<< A", "<<'A'\nA\n", "$(", "'", "> ", "#\n", "cd a;", "mkdir a;"])
 def test_hostile_commands_take_no_longer(piece: str) -> None:
     """Time grows with the length, and there are never many effects."""
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(read_shell(piece * (200_000 // len(piece))).effects) <= 64
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0

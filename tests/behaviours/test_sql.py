@@ -71,9 +71,10 @@ def test_a_command_is_no_statement(command: str, kind: str) -> None:
     assert read_shell(command).kind == kind
 
 
+@pytest.mark.usefixtures("collected")
 @pytest.mark.parametrize("piece", ["select ", "update ", "with a as (", "/*", "--\n", "(", "'", ";", " ", "grant a "])
 def test_hostile_statements_take_no_longer(piece: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for before in ("", "select a ", "update a", "with a as (b) "):
         read_sql(before + piece * (200_000 // len(piece)))
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0

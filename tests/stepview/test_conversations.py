@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -183,17 +183,27 @@ def test_every_event_is_of_one_agent(forest: Any) -> None:
     assert all([event.event["n"] for event in inside] == sorted(e.event["n"] for e in inside) for _, inside in found)
 
 
-def test_many_agents_take_time_in_proportion(make: Any) -> None:
+def least_seconds(work: Callable[[], object]) -> float:
+    """Returns the processor time in seconds of the fastest of three runs."""
+    found = []
+    for _ in range(3):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+@pytest.mark.usefixtures("collected")
+def test_many_agents_take_time_in_proportion() -> None:
     def seconds(n: int) -> float:
         spans = [turns(f"a{i}", [i])[0] | {"ends": i + 1 + (i % 2)} for i in range(n)]
         events = [traced(span) for span in spans]
-        start = time.process_time()
-        agents(events)
-        return time.process_time() - start
+        return least_seconds(lambda: agents(events))
 
-    assert seconds(4000) < 40 * max(seconds(400), 0.001)
+    assert seconds(4000) < 40 * seconds(400)
 
 
+@pytest.mark.usefixtures("collected")
 def test_the_same_question_many_times_takes_time_in_proportion() -> None:
     def seconds(n: int) -> float:
         first, second = turns("a", [0, 1])
@@ -201,11 +211,9 @@ def test_the_same_question_many_times_takes_time_in_proportion() -> None:
         for i in range(n):
             for span in (first | {"said": f"{i % 7}"}, second | {"heard": [first["heard"][0], f"{i % 7}", "fine"]}):
                 events[f"{i} {span['id']}"] = [traced(span | {"begins": i, "ends": i})]
-        start = time.process_time()
-        joined(events)
-        return time.process_time() - start
+        return least_seconds(lambda: joined(events))
 
-    assert seconds(2000) < 40 * max(seconds(200), 0.001)
+    assert seconds(2000) < 40 * seconds(200)
 
 
 def test_what_is_wrong_with_a_spec_is_said(make: Any) -> None:
