@@ -24,8 +24,7 @@ from scipy.stats import beta
 
 from prefixguard.bundle import Automaton
 
-_PRIOR = 20.0  # runs that the training estimate counts for in a risk
-_INTERVAL_PRIOR = 2.0  # and in an interval
+_PRIOR = 20.0  # runs that the training estimate counts for in a risk; an interval is of the runs that were there alone
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -140,9 +139,13 @@ def _rates_of(visits: _Visits, estimate: Floats, weight: Floats, first: Places, 
 
 def _risk_of(rates: _Rates) -> SpanRisk:
     n, f, p = rates
-    risk = (f + _PRIOR * p) / (n + _PRIOR)
-    a, b = f + _INTERVAL_PRIOR * p, n - f + _INTERVAL_PRIOR * (1 - p)
-    return SpanRisk(risk, np.minimum(beta.ppf(0.05, a, b), risk), np.maximum(beta.ppf(0.95, a, b), risk))
+    return SpanRisk((f + _PRIOR * p) / (n + _PRIOR), *_jeffreys(n, f))
+
+
+def _jeffreys(n: Floats, f: Floats) -> tuple[Floats, Floats]:
+    """The 90 % interval of f failures of n runs; from 0 where none failed, to 1 where all did."""
+    a, b = f + 0.5, n - f + 0.5
+    return np.where(f > 0, beta.ppf(0.05, a, b), 0.0), np.where(f < n, beta.ppf(0.95, a, b), 1.0)
 
 
 def _nearest_alike(rates: _Rates, first: Places) -> Places:
@@ -150,8 +153,7 @@ def _nearest_alike(rates: _Rates, first: Places) -> Places:
     n, f, _ = rates
     if n.shape[1] < 2:
         return np.zeros(len(n), dtype=np.int64)
-    a, b = f + 0.5, n - f + 0.5
-    rate, low, high = a / (n + 1), beta.ppf(0.05, a, b), beta.ppf(0.95, a, b)
+    rate, (low, high) = (f + 0.5) / (n + 1), _jeffreys(n, f)
     one, other = (slice(None), slice(None, -1)), (slice(None), slice(1, None))
     alike = (low[one] <= rate[other]) & (rate[other] <= high[one]) | (low[other] <= rate[one]) & (
         rate[one] <= high[other]

@@ -8,9 +8,12 @@ tell apart as one (`pooled_risk`):
     risk = (f + A p) / (n + A),   p the mapped training estimate, n held-out runs that were there, A = 20 runs,
 
 f being the sum over those runs of the share of their steps there that were failures. Runs are counted, not steps, and
-runs of one task as fewer than they are: neither are independent. The interval is the 90 % beta interval of f out of n
-with a prior of two runs at p: it is wide where few runs were. Source: PrefixGuard 4.5 shrinks to the base rate with the
-weight of 5 prefixes.
+runs of one task as fewer than they are: neither are independent. The interval is the 90 % interval of Jeffreys of f out
+of n: what training says has no part in it, so that it is wide where few runs were, and a risk that rests on training
+can lie outside it. Source: PrefixGuard 4.5 shrinks to the base rate with the weight of 5 prefixes.
+
+A failure within the next steps is a failure. So the imminent risk of a cell is at most its outcome risk, and the ends of
+its interval are at most those of the other; alarms go by the outcome risk, which stays as it is.
 
 Thin evidence. A state that fewer than `FEW` runs ever reached, in training and held out together, reads the risks of
 the nearest state with enough: the one whose training estimate is closest, in log-odds of both risks, ties to the lower
@@ -127,6 +130,8 @@ def calibrate(
         p = _probability(platt.a * logit + platt.b)
         found = pooled_risk(held, learned, p, weight, pool=i == OUTCOME)
         risk[:, :, i], interval[:, :, i, 0], interval[:, :, i, 1] = found
+    for of in (risk, interval):
+        of[:, :, 0] = of.min(axis=2)
     thin = stand_in != np.arange(n_states)
     risk[thin], interval[thin] = risk[stand_in[thin]], interval[stand_in[thin]]
     return StateRisk(risk, interval, evidence, n, stand_in)
