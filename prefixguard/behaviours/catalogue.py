@@ -109,9 +109,9 @@ CATALOGUE: Final = (
     Behaviour(
         "missing_tool",
         "fault",
-        "The agent called a tool that does not exist.",
-        "This tool does not exist: use one of the tools that you were given.",
-        "Offer the tool, or take its name out of the prompt.",
+        "The agent called a tool, or a command in a shell, that does not exist.",
+        "This does not exist: use the tools that you were given, and give a shell commands alone.",
+        "Offer it, or take its name out of the prompt; where the agent writes prose to a shell, give it a way to answer.",
         watch=1,
         alarm=4,
         rests_on=(*_FAILED, "failed_tools", "tool_failures"),
@@ -138,7 +138,10 @@ CATALOGUE: Final = (
         label="retries grow longer",
     ),
     Behaviour(
-        "failed_tool_again", "neutral", "The agent used a tool that had failed before.", label="tool that failed before"
+        "failed_tool_again",
+        "neutral",
+        "The agent used a tool, or a command in a shell, that had failed before.",
+        label="tool or command that failed before",
     ),
     Behaviour(
         "recovered",
@@ -244,11 +247,16 @@ CATALOGUE: Final = (
     ),
     Behaviour("tests_pass", "neutral", "The tests pass."),
     # Tools
-    Behaviour("new_tool", "neutral", "The agent used a tool for the first time.", label="first use of a tool"),
+    Behaviour(
+        "new_tool",
+        "neutral",
+        "The agent used a tool, or a command in a shell, for the first time.",
+        label="first use of a tool or command",
+    ),
     Behaviour(
         "same_tool_many",
         "neutral",
-        "The last four calls or more were of the same tool; messages and thoughts between them do not count.",
+        "The last four calls or more were of the same tool, or command in a shell; messages and thoughts do not count.",
         label="same tool 4 times or more",
     ),
     # Limits
@@ -281,7 +289,7 @@ CATALOGUE: Final = (
     Behaviour("reads", "neutral", "The agent reads something."),
     Behaviour("searches", "neutral", "The agent searches."),
     Behaviour("writes", "neutral", "The agent changes something outside."),
-    Behaviour("edits", "neutral", "The agent edits a file."),
+    Behaviour("edits", "neutral", "The agent makes, changes or deletes files.", label="changes files"),
     Behaviour("tests", "neutral", "The agent runs tests."),
     Behaviour("acts", "neutral", "The agent makes a call of unknown consequence.", label="other call"),
     Behaviour("submits", "neutral", "The agent hands its work in."),

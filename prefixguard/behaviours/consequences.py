@@ -45,12 +45,16 @@ _HUMANS: Final = frozenset(("human", "humans", "supervisor", "operator", "repres
 _PEOPLE: Final = frozenset(("user", "customer", "client", "caller"))
 _FILES: Final = frozenset(("file", "files", "notebook", "editor", "cell", "code", "lines", "line"))
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+")
+#: What points at a button, and the first word of those that change something outside.
+_POINTS: Final = frozenset(("click", "tap"))
+_PRESSED: Final = frozenset("buy purchase pay checkout submit send delete remove confirm publish subscribe".split())
 #: What holds the command of a shell among its arguments, and where an editor says what it is to do.
 _COMMANDS: Final = ("command", "cmd", "script", "code", "sql", "query", "statement", "input", "commands")
 _VIEWS = re.compile(r'"command":\s*"(?:view|open|read|show|list)"')
 _CREATES = re.compile(r'"command":\s*"create"')
 _PATH = re.compile(r'"(?:path|file|file_?name|file_?path)"\s*:\s*"([^"]{1,300})"')
 _LONGEST = 65_536
+_LABEL, _BUTTON = 60, 4  # code points and words of what a button says
 
 
 class Consequence(NamedTuple):
@@ -90,6 +94,10 @@ def consequence_of(record: StepRecord, told: Mapping[str, str] | None = None) ->
     if kind == _UNKNOWN and tool.isalpha() and tool.islower() and not record.arguments.startswith("{"):
         kind, _, effects = read_shell(f"{tool} {record.arguments[:1000]}")  # a command is the tool (`grep`, `mvn test`)
         return Consequence(kind, tool, effects)
+    if kind == "acts" and _POINTS.intersection(_WORD.findall(tool[:200].lower())):
+        button = _WORD.findall(said_in(record.arguments)[:_LABEL])
+        if 0 < len(button) <= _BUTTON and button[0].lower() in _PRESSED:
+            return Consequence("writes", f"{tool}: {button[0].lower()}")
     kind = "acts" if kind == _UNKNOWN else kind
     return Consequence(kind, tool, _effects(kind, record))
 

@@ -1,4 +1,4 @@
-"""What a command of a shell, or a statement of SQL, does: told by its first words.
+"""What a command of a shell, a statement of SQL or a program does: told by its first words.
 
 A command may be many, joined by `&&`, `;`, `|` and lines. The one with the greatest consequence says what all of them
 are, in the order of `_GREATEST`. What each of them does to files is said in their order. Texts that stand in the
@@ -98,6 +98,13 @@ _BEFORE: Final = frozenset(_FIRST.split())
 _BETWEEN: Final = frozenset(("for", "case", "select", "function", "fi", "done", "esac", "}", ")", "in"))
 
 
+#: Begins as a program of Python, in which `>` compares.
+_PYTHON = re.compile(
+    r"(?:\s|#[^\n]*\n)*(?:def\s+\w+\s*\(|class\s+\w+\s*[(:]|from\s+[\w.]+\s+import\s|import\s+\w+(?:\s+as\s+\w+)?\s*$)",
+    re.MULTILINE,
+)
+
+
 class Effect(NamedTuple):
     """What a part of a command does to files.
 
@@ -125,11 +132,14 @@ RUNS: Final = (Effect("runs"),)
 def read_shell(command: str) -> ShellCommand:
     """What a command does. Of no command: ("acts", "") without effects.
 
-    command: text of a shell's command, or of a statement of SQL. Of its first 65,536 characters the first 4,000 that
+    command: text of a shell's command, of a statement of SQL, or of a program of Python, of which nobody knows what it
+    does. Of its first 65,536 characters the first 4,000 that
     are no here-document are looked at.
     """
     if (statement := read_sql(command)) is not None:
         return ShellCommand(*statement)
+    if _PYTHON.match(command[:_READ]):
+        return ShellCommand("acts", "python", RUNS)
     bare = _without_texts(command[:_LOOKED_AT])[:_READ]
     best, told = len(_GREATEST), ""
     effects: list[Effect] = []

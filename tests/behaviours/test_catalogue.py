@@ -301,7 +301,7 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
         ],
     ),
     "tests_pass": ([[bash("pytest", "9 passed in 1.2s")]], [[bash("pytest", TRACE)], [bash("python a.py", "passed")]]),
-    "new_tool": ([[call("a"), call("b")]], [[say("Hello there, this is me.")]]),
+    "new_tool": ([[call("a"), call("b")], [bash("ls"), bash("cat a")]], [[say("Hello there, this is me.")]]),
     "same_tool_many": (
         [pages(4), [*pages(2), call("think", '{"thought":"More."}'), say("So far so good."), *pages(2)]],
         [[*pages(3), call("pay"), *pages(3)]],
@@ -340,8 +340,14 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
     ),
     "searches": ([[call("search_products")], [bash("grep -rn x . | head")]], [[call("get_order")], [bash("cat a")]]),
     "writes": (
-        [[call("cancelOrder")], [bash("pip install x")], [call("execute", "UPDATE a SET b = 1")]],
-        [[bash("ls")]],
+        [
+            [call("cancelOrder")],
+            [bash("pip install x")],
+            [call("execute", "UPDATE a SET b = 1")],
+            [call("click", "Buy Now")],
+            [call("browser_click", '{"element":"Delete account button","ref":"e12"}')],
+        ],
+        [[bash("ls")], [call("click", "Back to Search")], [call("click", "buy one, get one free: red mug")]],
     ),
     "edits": (
         [
@@ -364,7 +370,10 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
         ],
         [[bash("python a.py")], [bash("cat tests/test_a.py")]],
     ),
-    "acts": ([[call("frobnicate")], [call("click", '"Buy"')], [bash("python a.py")]], [[call("get_order")]]),
+    "acts": (
+        [[call("frobnicate")], [call("click", '"Red"')], [call("press", "Delete")], [bash("python a.py")]],
+        [[call("get_order")]],
+    ),
     "submits": ([[call("finish")], [bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")]], [[call("submit_form")]]),
     "waits": ([[call("wait")], [bash("sleep 30")]], [[bash("sleep 30; rm a")]]),
     "thinks": ([[call("think")]], [[say("I think that it works.")]]),

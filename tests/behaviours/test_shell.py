@@ -34,6 +34,11 @@ from prefixguard.behaviours.shell import Effect, read_shell
         ("sed -i s/a/b/ x && \\\n  sed -i s/a/b/ y", "edits", [("changes", ""), ("changes", "")]),
         ("export A=$(pwd)\nls", "reads", []),
         ("cat <<< x", "reads", []),
+        ("find . -name '*.pyc' -delete", "edits", []),
+        ("def least(a, b):\n    if a > b:\n        return b\n    return a", "acts", [("runs", "")]),
+        ("# the least\nimport math as m\nm.sqrt(2) > 1", "acts", [("runs", "")]),
+        ("from os import path\nprint(path.sep > 'a')", "acts", [("runs", "")]),
+        ("import a.png > b", "edits", [("runs", "")]),
     ],
 )
 def test_effects_in_their_order(command: str, kind: str, effects: list[tuple[str, str]]) -> None:
