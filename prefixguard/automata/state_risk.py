@@ -12,8 +12,8 @@ runs of one task as fewer than they are: neither are independent. The interval i
 of n: what training says has no part in it, so that it is wide where few runs were, and a risk that rests on training
 can lie outside it. Source: PrefixGuard 4.5 shrinks to the base rate with the weight of 5 prefixes.
 
-A failure within the next steps is a failure. So the imminent risk of a cell is at most its outcome risk, and the ends of
-its interval are at most those of the other; alarms go by the outcome risk, which stays as it is.
+A failure within the next steps is a failure. So the imminent risk of a cell is at most its outcome risk, and the ends
+of its interval are at most those of the other; alarms go by the outcome risk, which stays as it is.
 
 Thin evidence. A state that fewer than `FEW` runs ever reached, in training and held out together, reads the risks of
 the nearest state with enough: the one whose training estimate is closest, in log-odds of both risks, ties to the lower

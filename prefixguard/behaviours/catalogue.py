@@ -111,7 +111,7 @@ CATALOGUE: Final = (
         "fault",
         "The agent called a tool, or a command in a shell, that does not exist.",
         "This does not exist: use the tools that you were given, and give a shell commands alone.",
-        "Offer it, or take its name out of the prompt; where the agent writes prose to a shell, give it a way to answer.",
+        "Offer it, or take its name out of the prompt; if the agent writes prose to a shell, give it a way to answer.",
         watch=1,
         alarm=4,
         rests_on=(*_FAILED, "failed_tools", "tool_failures"),

@@ -47,7 +47,7 @@ _FILES: Final = frozenset(("file", "files", "notebook", "editor", "cell", "code"
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+")
 #: What points at a button, and the first word of those that change something outside.
 _POINTS: Final = frozenset(("click", "tap"))
-_PRESSED: Final = frozenset("buy purchase pay checkout submit send delete remove confirm publish subscribe".split())
+_PRESSED: Final = re.compile("buy|purchase|pay|checkout|submit|send|delete|remove|confirm|publish|subscribe")
 #: What holds the command of a shell among its arguments, and where an editor says what it is to do.
 _COMMANDS: Final = ("command", "cmd", "script", "code", "sql", "query", "statement", "input", "commands")
 _VIEWS = re.compile(r'"command":\s*"(?:view|open|read|show|list)"')
@@ -96,7 +96,7 @@ def consequence_of(record: StepRecord, told: Mapping[str, str] | None = None) ->
         return Consequence(kind, tool, effects)
     if kind == "acts" and _POINTS.intersection(_WORD.findall(tool[:200].lower())):
         button = _WORD.findall(said_in(record.arguments)[:_LABEL])
-        if 0 < len(button) <= _BUTTON and button[0].lower() in _PRESSED:
+        if 0 < len(button) <= _BUTTON and _PRESSED.fullmatch(button[0].lower()):
             return Consequence("writes", f"{tool}: {button[0].lower()}")
     kind = "acts" if kind == _UNKNOWN else kind
     return Consequence(kind, tool, _effects(kind, record))

@@ -17,9 +17,16 @@ from tiny_automaton import by_hand
 from prefixguard.alarm import AlarmPolicy, Level, Thresholds, alarm_threshold, run_maximum
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import Strings
-from prefixguard.automata.summary.alarms import alarm_kappa, group_names, interval_coverage, measure_alarms
+from prefixguard.automata.summary.alarms import (
+    _cap,
+    _notes,
+    alarm_kappa,
+    group_names,
+    interval_coverage,
+    measure_alarms,
+)
 from prefixguard.automata.summary.fidelity import Walks, rated
-from prefixguard.bundle import AlarmPerformance, Calibration, Platt
+from prefixguard.bundle import AlarmCount, AlarmPerformance, Calibration, Platt
 from prefixguard.learn import featurise
 from prefixguard.runtime import risk_logits
 from prefixguard.trace import Side
@@ -118,7 +125,34 @@ def test_who_the_agent_is_stands_beside_it_and_that_it_does_as_well_is_said(lab:
     row = found.rows[3]
     assert (row.by, row.caught, row.early, row.lead, row.false_alarms) == ("agent alone", 40, 40, 5.0, 0)
     (said,) = [note for note in found.notes if note.startswith("Agent alone")]
-    assert "catches 40 failures at 0 false alarms, the automaton " in said
+    assert "catches 40 failures, 40 with more than 3 steps left, at 0 false alarms; the automaton " in said
+
+
+@pytest.mark.parametrize(("false_alarms", "said"), [(1, True), (3, True), (4, False)])
+def test_a_false_alarm_that_the_budget_allows_is_no_reason_to_keep_silent(false_alarms: int, said: bool) -> None:
+    """Of 60 successful runs a budget of 5 % allows three; the automaton itself had none."""
+    rows = [
+        AlarmCount("automaton", 0.9, 19, 12, 4.0, 0, None, None, None),
+        AlarmCount("teacher", 0.9, 30, 20, 4.0, 0, None, None, None),
+        AlarmCount("step number alone", 0.9, 26, 24, 5.0, false_alarms, None, None, None),
+    ]
+    notes = list(_notes(65, 60, rows, 0.05, 3))
+    alarms = "1 false alarm" if false_alarms == 1 else f"{false_alarms} false alarms"
+    expected = (
+        f"Step number alone catches 26 failures, 24 with more than 3 steps left, at {alarms}; the automaton 19, 12 so "
+        "early, at 0: its alarms are no evidence that behaviour is seen."
+    )
+    assert notes == [expected] * said
+
+
+def test_where_runs_are_cut_is_said() -> None:
+    """Every other run is cut at eight steps, and has failed."""
+    runs = [run_of(f"r{n}", [{"tool": "find"}] * (8 if n % 2 else 3 + n % 3), failed=n % 2 == 1) for n in range(80)]
+    sides = {Side.TRAIN: np.arange(40), Side.CALIBRATION: np.arange(40, 60), Side.TEST: np.arange(60, 80)}
+    said = "No training run has more than 8 steps, and 50 % have as many, of which 100 % failed: near step 8 the number"
+    assert _cap(lay_out(featurise(runs), sides, teach=False)).startswith(said)
+    spread = [run_of(f"r{n}", [{"tool": "find"}] * (3 + n % 40), failed=n % 2 == 1) for n in range(80)]
+    assert _cap(lay_out(featurise(spread), sides, teach=False)) == ""
 
 
 def test_a_row_that_alarms_only_as_runs_end_does_not_do_as_well() -> None:

@@ -21,12 +21,14 @@ from prefixguard.automata.span_pools import pools_of
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary.fidelity import RUNS, Walks
-from prefixguard.automata.summary.wording import count_text, one_line
+from prefixguard.automata.summary.wording import count_text, one_line, share_text
 from prefixguard.bundle import AlarmCount, AlarmPerformance, Automaton, Calibration
 from prefixguard.metrics import Resamples, first_alerts
 
 #: Test runs that a cell needs to have a failure rate.
 CELL_RUNS = 10
+#: Runs are cut where at least this share of them have the greatest length.
+CAPPED_SHARE = 0.05
 #: Runs of the base rate that a value of a group counts for.
 _PRIOR = 5.0
 _NAME, _GROUPS = 60, 8
@@ -99,7 +101,7 @@ def measure_alarms(
         coverage_expected=expected,
         cells=cells,
         said={level.value: said[level.value] / len(walks.levels) for level in Level if said[level.value]},
-        notes=tuple(_notes(failures, n - failures, rows)),
+        notes=tuple(filter(None, (*_notes(failures, n - failures, rows, policy.budget, horizon), _cap(material)))),
     )
 
 
@@ -181,7 +183,21 @@ def group_names(material: Material) -> list[str]:
     return [name for name, n in counts.items() if 2 <= n < len(known) / 2][:_GROUPS]
 
 
-def _notes(failed: int, successful: int, rows: Sequence[AlarmCount]) -> Iterator[str]:
+def _cap(material: Material) -> str:
+    """At how many steps runs are cut, where many end at the greatest length, a sentence; else ""."""
+    lengths, failed = (of[material.pool] for of in (material.corpus.lengths, material.corpus.failed))
+    longest = int(lengths.max(initial=0))
+    at = lengths == longest
+    if not len(lengths) or at.mean() < CAPPED_SHARE or longest == lengths.min():
+        return ""
+    many, lost = (share_text(float(part.mean())) for part in (at, failed[at]))
+    return (
+        f"No training run has more than {count_text(longest, 'step')}, and {many} have as many, of which {lost} failed: "
+        f"near step {longest} the number of the step says it."
+    )
+
+
+def _notes(failed: int, successful: int, rows: Sequence[AlarmCount], budget: float, horizon: int) -> Iterator[str]:
     """What to know before reading the figures, a sentence each."""
     if not failed and not successful:
         yield "There was no test run: what its alarms are worth is not known."
@@ -194,10 +210,13 @@ def _notes(failed: int, successful: int, rows: Sequence[AlarmCount]) -> Iterator
     if ours.threshold is None:
         yield "It has no alarm threshold, so it never alarms: too few successful runs were there to set one."
     for other in rows[2:]:
-        both = (other.caught, other.early, -other.false_alarms), (ours.caught, ours.early, -ours.false_alarms)
-        if other.caught and all(theirs >= mine for theirs, mine in zip(*both, strict=True)):
+        # All rows were given one budget: whoever keeps it on test runs too has no more false alarms than it may.
+        allowed = max(ours.false_alarms, budget * successful)
+        does_as_well = other.caught >= ours.caught and other.early >= ours.early and other.false_alarms <= allowed
+        if other.caught and does_as_well:
+            failures, alarms = count_text(other.caught, "failure"), count_text(other.false_alarms, "false alarm")
             yield (
-                f"{other.by[0].upper()}{other.by[1:]} catches {count_text(other.caught, 'failure')} at "
-                f"{count_text(other.false_alarms, 'false alarm')}, the automaton {ours.caught:,} at "
-                f"{ours.false_alarms:,}: its alarms are no evidence that behaviour is seen."
+                f"{other.by[0].upper()}{other.by[1:]} catches {failures}, {other.early:,} with more than "
+                f"{count_text(horizon, 'step')} left, at {alarms}; the automaton {ours.caught:,}, {ours.early:,} so "
+                f"early, at {ours.false_alarms:,}: its alarms are no evidence that behaviour is seen."
             )
