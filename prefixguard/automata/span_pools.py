@@ -95,6 +95,16 @@ def pools_of(automaton: Automaton) -> Places:
     return np.maximum.accumulate(np.where(begins, at, 0), axis=1)
 
 
+def design_effects(run: Places, task: Places, state: Places, failed: Floats, n_states: int) -> Floats:
+    """Of each state how many runs count for one, float64 (n_states,), at least 1.
+
+    run, task, state, failed: of each run in each state where it was; failed: 0 or 1.
+    """
+    steps = LabelledSteps(run, task, state, np.zeros_like(state), failed)
+    visits = _visits(steps, np.zeros((n_states, 1), dtype=np.int64))
+    return _design_effects(visits, _likeness(visits), n_states)
+
+
 def _places(first: Places) -> Places:
     """The pool of each cell, (S, C): the number of its first cell."""
     return np.arange(0, first.size, first.shape[1])[:, None] + first

@@ -143,8 +143,9 @@ class AutomatonModel:
         steps, runs = int(automaton.evidence[rests_on, column]), int(automaton.evidence_runs[rests_on, column])
         lent = "" if rests_on == place else f", of state {rests_on}, its nearest with enough"
         clock = "" if not automaton.clock else f" at {self._say_column(column)}"
+        outside = "" if low <= risk <= high else "; the risk is outside, by what training runs say"
         return (
-            f"state {place}: outcome risk {risk:.0%} ({low:.0%} to {high:.0%}){clock}, "
+            f"state {place}: outcome risk {risk:.0%} ({low:.0%} to {high:.0%}{outside}){clock}, "
             f"from {steps} {'step' if steps == 1 else 'steps'} of {runs} held-out "
             f"{'run' if runs == 1 else 'runs'}{lent}"
         )

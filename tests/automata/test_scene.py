@@ -198,12 +198,21 @@ def test_the_scale_gets_darker_all_the_way() -> None:
 
 
 @pytest.mark.parametrize("blindness", [None, *BLINDNESS])
-@pytest.mark.parametrize("ends", [(0.31, 0.62), (0.2, None), (0.1, 0.4)])
+@pytest.mark.parametrize("ends", [(0.31, 0.62), (0.2, None), (0.1, 0.4), (0.96, 0.96)])
 def test_neighbouring_levels_stay_apart_for_every_eye(blindness: str | None, ends: tuple[float, float | None]) -> None:
     """A difference of 2.3 is just noticeable between two patches side by side; states stand apart, so ask for more."""
     sight = np.eye(3) if blindness is None else np.array(BLINDNESS[blindness])
     colours = [lab(sight @ linear(level.colour)) for level in risk_levels(*ends)]
     assert min(float(np.linalg.norm(a - b)) for a, b in itertools.pairwise(colours)) > 7
+
+
+@pytest.mark.parametrize("ends", [(0.31, 0.62), (0.96, 0.96), (0.05, 0.06), (0.5, None), (0.9, 0.95)])
+def test_what_is_said_has_a_colour_of_its_own(ends: tuple[float, float | None]) -> None:
+    """The darkest OK is lighter than any WATCH, and that than any ALARM, and both by far from an OK."""
+    seen = {says: [luminance(one.colour) for one in risk_levels(*ends) if one.says is says] for says in Level}
+    order = [seen[says] for says in (Level.OK, Level.WATCH, Level.ALARM) if seen[says]]
+    assert all(min(a) > max(b) for a, b in itertools.pairwise(order))
+    assert not seen[Level.ALARM] or min(seen[Level.OK]) > 3 * max(seen[Level.ALARM])
 
 
 @pytest.mark.parametrize(("watch", "alarm"), [(0.31, 0.62), (0.05, 0.06), (0.5, None), (0.7, 0.4), (0.01, 0.995)])

@@ -259,14 +259,19 @@ _SHORT, _LONG = 64, 120
 
 
 def name_leaves(ways: Sequence[Sequence[SplitTest]], terms: Sequence[str], scores: Scores = ()) -> tuple[str, ...]:
-    """A name for each leaf: the tests asked last, and of those before as many as tell it from the others.
+    """A name for each leaf: the test asked last, the last one on words where there is one, and of the others as many as
+    tell it apart.
 
     ways: of each leaf the tests that lead to it. terms, scores: as `say` takes them. Names that rounding makes alike,
     or that would grow too long, have the symbol's number in front.
     """
     # Last first: that test tells a leaf from its neighbour.
     said = [[say(test, terms, scores, short=True) for test in reversed(way)] for way in ways]
-    first = [{0, 1} if len(tests) > 1 and len(", ".join(tests[:2])) <= _SHORT else {0} for tests in said]
+    words = [next((p for p, test in enumerate(reversed(way)) if test.feature >= N_FEATURES), 1) for way in ways]
+    first = [
+        {0, p} if len(tests) > p and len(f"{tests[0]}, {tests[p]}") <= _SHORT else {0}
+        for tests, p in zip(said, words, strict=True)
+    ]
     places, growing = [set(of) for of in first], True
     while growing:
         growing, names = False, [_join(*pair) for pair in zip(said, places, strict=True)]

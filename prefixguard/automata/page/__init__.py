@@ -20,7 +20,7 @@ from prefixguard.automata.summary import AutomatonSummary, Fidelity, Replay, Sta
 from prefixguard.automata.summary.replays import TEXT_LETTERS
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
 from prefixguard.automata.summary.wording import RiskWords, count_text, many_lines, one_line, risk_text, share_text
-from prefixguard.results import Facts, blocks_to_html, colour_of, ink_on, offline_page
+from prefixguard.results import Facts, blocks_to_html, ink_on, offline_page
 
 #: Scripts, in the order in which they run; all share one scope.
 SCRIPTS = ("words.js", "graph.js", "details.js", "glossary.js", "curve.js", "replay.js", "page.js")
@@ -72,6 +72,8 @@ def to_page(summary: AutomatonSummary) -> bytes:
 def _summary(summary: AutomatonSummary) -> str:
     automaton = summary.automaton
     met = sum(entry.count > 0 for entry in summary.entries)
+    rest = len(summary.entries) - met
+    more = f", {rest:,} more never met" if rest else ""
     clock = ""
     if automaton.clock:
         steps = ", ".join(str(step) for step in automaton.clock)
@@ -80,7 +82,7 @@ def _summary(summary: AutomatonSummary) -> str:
         clock = f" Beside it runs a clock: risks differ by the step at which a run is, anew from step {steps}."
     return (
         f"A finite automaton of {count_text(automaton.n_states, 'state')} over"
-        f" {count_text(met, 'symbol')}. {_kind('Symbols', 'alphabet', summary.alphabet, ALPHABETS)}"
+        f" {count_text(met, 'symbol')}{more}. {_kind('Symbols', 'alphabet', summary.alphabet, ALPHABETS)}"
         f" {_kind('States', 'learner', summary.learner, LEARNER_WORDS)}"
         f" {share_text(summary.base)} of the training runs failed.{clock}"
     )
@@ -116,12 +118,21 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
         yield "Agreement", risk_text(fidelity.agreement), "rank correlation of its outcome risk with its teacher's"
     if fidelity.auprc is not None:
         teacher = "" if fidelity.teacher_auprc is None else f"; its teacher {risk_text(fidelity.teacher_auprc)}"
-        yield "Failing soon", risk_text(fidelity.auprc), f"AUPRC of the imminent risk{teacher}"
+        yield (
+            "Failing soon",
+            risk_text(fidelity.auprc),
+            f"AUPRC of the imminent risk{teacher}{_clock(fidelity.clock[0])}",
+        )
     if fidelity.rem is not None:
         teacher = "" if fidelity.teacher_rem is None else f"; its teacher {risk_text(fidelity.teacher_rem)}"
         ends = "" if fidelity.rem_interval is None else f", 95 % interval {RiskWords().range(*fidelity.rem_interval)}"
-        yield "Failing at all", risk_text(fidelity.rem), f"AUROC at equally many steps left{ends}{teacher}; chance .50"
+        clock = f"{_clock(fidelity.clock[1])}; chance .50"
+        yield "Failing at all", risk_text(fidelity.rem), f"AUROC at equally many steps left{ends}{teacher}{clock}"
     yield "Unseen", share_text(fidelity.unseen_share), "of steps took a way that no training run took"
+
+
+def _clock(figure: float | None) -> str:
+    return "" if figure is None else f"; the number of the step alone {risk_text(figure)}"
 
 
 def page_json(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> str:
@@ -186,16 +197,18 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
         {
             "imminent": automaton.risk[state, column, 0],
             "outcome": outcome,
-            "interval": automaton.interval[state, column, 1].tolist(),
+            "interval": [low, high],
             "level": level_of(outcome, scene.levels),
             "pool": figures.pools[column],
             "met": figures.met[column],
             "known": figures.known[column],
-            "colour": colour_of(outcome),
+            "outside": bool(not low <= outcome <= high),
+            "colour": scene.levels[level_of(outcome, scene.levels)].colour,
             "steps": int(automaton.evidence[state, column]),
             "runs": int(automaton.evidence_runs[state, column]),
         }
         for column, outcome in enumerate(figures.by_clock)
+        for low, high in [automaton.interval[state, column, 1].tolist()]
     ]
     level = level_of(figures.usual, scene.levels)
     examples = summary.state_examples[state]
@@ -205,7 +218,15 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
         "doubt": alarms.doubt,
         "alarms": [alarms.failed, alarms.successful],
     }
-    return {**known, **first, "thin": figures.thin, "level": level, "columns": columns, "examples": examples}
+    return {
+        **known,
+        **first,
+        "thin": figures.thin,
+        "outside": figures.outside,
+        "level": level,
+        "columns": columns,
+        "examples": examples,
+    }
 
 
 def _replay(replay: Replay, letters: int, levels: tuple[RiskLevel, ...]) -> Json:

@@ -66,7 +66,7 @@ function byTheClock(state) {
       "tr",
       {},
       when,
-      cell(risk(first.outcome), make("small", {}, range(first.interval))),
+      cell(risk(first.outcome), make("small", {}, range(first.interval), first.outside ? " outside" : "")),
       cell(risk(low) === risk(high) ? risk(low) : range([low, high])),
       cell(`${number(steps)} / ${columns.length > 1 ? "≥ " : ""}${number(runs)}`),
     );
@@ -121,11 +121,13 @@ function stateDetails(at, links) {
     ];
   }
   const rest = `, interval ${range([state.low, state.high])} (90 %)`
+    + (state.outside ? ", which it is outside of: training runs say otherwise than the held-out runs there" : "")
     + (clock ? `; mean ${risk(state.outcome)}, from ${risk(state.least)} to ${risk(state.peak)}` : "")
     + `; ${clock ? "mean " : ""}imminent risk ${risk(state.imminent)}`;
   const [failed, successful] = state.alarms;
   const { says } = data.levels[state.level];
-  const alarms = says !== "ALARM" && state.columns.some((column) => data.levels[column.level].says === "ALARM");
+  const loud = state.columns.filter((column) => data.levels[column.level].says === "ALARM");
+  const alarms = says !== "ALARM" && loud.length > 0 && loud;
   const onThreshold = says !== "ALARM" && data.alarm !== null && risk(state.usual) === risk(data.alarm);
   return [
     make(
@@ -135,7 +137,7 @@ function stateDetails(at, links) {
       levelChip(says),
       " ",
       alarms && levelChip("ALARM"),
-      alarms && " at some steps ",
+      alarms && ` at some steps${alarms.some((column) => column.known) ? "" : ", on no held-out run"} `,
       at === data.start && chip("start", ""),
       " ",
       state.thin && chip("thin evidence", "thin"),

@@ -74,14 +74,15 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     if earliest := _earliest(summary, figures):
         yield Text(earliest, "care")
     todo = tuple(one_line(sentence, 1_600) for sentence in changes(summary.ranked))
-    nothing = ("No failed test run raised an alarm: there is nothing here to change by.",)
+    nothing = ("No failed test run raised an alarm. What states and symbols advise is in their panels.",)
     yield Bullets(todo or nothing, "What to change")
     yield Text(
         f"States by first {said} on test runs. A run has one, in the state where it first sounds. What leads to a "
         "state and whose steps end there is counted on training runs; steps are the median, and from the tenth to the "
         "ninetieth percentile. The usual risk is the median over the steps there, with its 90 % interval. Risks are "
         "over the spans of the clock in which a held-out run was there, if most steps of the state are in these. "
-        "Thin: fewer than ten held-out runs in each.",
+        "Thin: fewer than ten held-out runs in each. The interval is of the held-out runs alone; a risk outside it rests "
+        "on training runs. Of the doubts at most a tenth are expected to be chance.",
         "faint",
     )
     if summary.expressions:
@@ -107,6 +108,11 @@ def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str
         where = f"step {at[0]}" if at[0] == at[-1] else f"steps {at[0]} to {at[-1]}"
         half = f", half of them by step {at[(len(at) - 1) // 2]}" if at[0] < at[-1] else ""
         said.append(f"On test runs first alarms came at {where}{half}.")
+    if summary.alarm is not None and summary.watch >= summary.alarm:
+        said.append(
+            f"It never says WATCH, for ALARM begins at {summary.risks.risk(summary.alarm)} already, the lowest risk "
+            "that keeps the budget of false alarms. Up to it the word is OK, however high the risk: OK is not safe."
+        )
     return " ".join(said)
 
 
@@ -131,7 +137,12 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
                 (f"{one.failed:,}", f"{share_text(one.share)} of them" if one.failed else ""),
                 f"{one.successful:,}",
                 (risks.risk(state.outcome), risks.range(state.least, state.peak) if clock else ""),
-                (risks.risk(state.usual), risks.range(state.low, state.high) if state.entered else ""),
+                (
+                    risks.risk(state.usual),
+                    risks.range(state.low, state.high) + (", outside" if state.outside else "")
+                    if state.entered
+                    else "",
+                ),
                 (
                     count_text(state.runs, "run"),
                     f"risk of state {state.stand_in}" if borrowed else "thin" if state.thin else "",

@@ -131,7 +131,7 @@ function showFound(found, query, only, links) {
     return [make("span", {}, title), ...pieces.slice(0, SHOWN), ...(rest.length ? [more] : [])];
   };
   const many = only === null && tooMany(found)
-    ? `${found.length} of ${data.symbols.length} symbols have these words, too many to stand out: choose one, or add a word.` : "Symbols:";
+    ? `${found.length} of ${data.symbols.filter((one) => one.count > 0).length} symbols have these words, too many to stand out: choose one, or add a word.` : "Symbols:";
   const pieces = [
     ...list(many, found.map((symbol) => button(quote(gloss(symbol)), () => links.search(symbol), symbol === only))),
     ...list("States:", matchingStates(query).map((state) =>

@@ -31,7 +31,8 @@ const range = ([low, high]) => `${risk(low)}–${risk(high)}`;
 const share = (value) => {
   if (value === null) return "–";
   if (value > 0 && value < 0.001) return "<0.1 %";
-  return `${(100 * value).toFixed(value >= 0.1 || value === 0 ? 0 : 1)} %`;
+  if (value < 1 && value > 0.999) return ">99.9 %";
+  return `${(100 * value).toFixed((value >= 0.1 && value < 0.995) || value === 0 || value === 1 ? 0 : 1)} %`;
 };
 const signed = (value) => {
   if (value === null) return "–";

@@ -16,6 +16,9 @@ from prefixguard.results import colour_of
 #: Where levels end when no threshold is near; denser at the low end, where most states are.
 ENDS = (0.05, 0.15, 0.30, 0.50, 0.75)
 
+#: From the lightest to the darkest shade of what is said: an OK never looks like an ALARM.
+_SHADES = {Level.OK: (0.0, 0.4), Level.WATCH: (0.47, 0.6), Level.ALARM: (0.75, 1.0)}
+
 #: A threshold takes the place of a standard end that is nearer than this, in log-odds.
 _NEAR = 0.55
 
@@ -24,17 +27,18 @@ _NEAR = 0.55
 class RiskLevel:
     """Outcome risks above `low` and up to `high` (the first level holds 0 too).
 
-    says: what a monitor says there: OK, WATCH or ALARM.
+    says: what a monitor says there: OK, WATCH or ALARM. shade: where its colour stands on the scale, in [0, 1].
     """
 
     low: float
     high: float
     says: Level
+    shade: float = 0.0
 
     @property
     def colour(self) -> str:
-        """Colour of the risk in its middle, "#rrggbb"."""
-        return colour_of((self.low + self.high) / 2)
+        """By what is said there, and darker with the risk, "#rrggbb"."""
+        return colour_of(self.shade)
 
 
 def risk_levels(watch: float, alarm: float | None) -> tuple[RiskLevel, ...]:
@@ -54,7 +58,15 @@ def risk_levels(watch: float, alarm: float | None) -> tuple[RiskLevel, ...]:
         return Level.WATCH if low >= watch else Level.OK
 
     ends = sorted({0.0, *kept, *thresholds, 1.0})
-    return tuple(RiskLevel(low, high, says(low)) for low, high in pairwise(ends))
+    spans = list(pairwise(ends))
+    among = Counter(says(low) for low, _ in spans)
+    found = list[RiskLevel]()
+    for low, high in spans:
+        level = says(low)
+        place = sum(one.says is level for one in found) / max(among[level] - 1, 1)
+        least, most = _SHADES[level]
+        found.append(RiskLevel(low, high, level, least + place * (most - least)))
+    return tuple(found)
 
 
 def level_of(risk: float, levels: tuple[RiskLevel, ...]) -> int:

@@ -41,7 +41,8 @@ class SceneNode:
 
     key: "s5" or "l3", also in SVG and page. states: what it stands for. title, lines: the label, title the name of it,
     the first line the risk. risk: of the outcome; with a clock the one that its steps usually read (`StateFigures`).
-    level: of this risk, a number in the scene's levels. size: 0 (no traffic) to 1 (the most of any node).
+    level: of this risk, a number in the scene's levels; shade: where its colour stands on the scale. size: 0 (no
+    traffic) to 1 (the most of any node).
     """
 
     key: str
@@ -55,11 +56,12 @@ class SceneNode:
     size: float
     thin: bool
     start: bool
+    shade: float
 
     @property
     def colour(self) -> str:
-        """Colour of its risk, "#rrggbb"."""
-        return colour_of(self.risk)
+        """Colour of its level, "#rrggbb"."""
+        return colour_of(self.shade)
 
     @property
     def ink(self) -> str:
@@ -200,6 +202,7 @@ def _nodes(
                 size=math.sqrt(sum(visits) / most),
                 thin=all(state.thin for state in group),
                 start=start,
+                shade=levels[level_of(risks[0], levels)].shade,
             )
         )
     return tuple(nodes)

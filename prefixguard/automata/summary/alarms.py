@@ -192,8 +192,8 @@ def _cap(material: Material) -> str:
         return ""
     many, lost = (share_text(float(part.mean())) for part in (at, failed[at]))
     return (
-        f"No training run has more than {count_text(longest, 'step')}, and {many} have as many, of which {lost} failed: "
-        f"near step {longest} the number of the step says it."
+        f"No training run has more than {count_text(longest, 'step')}, and {many} have as many, of which {lost} "
+        f"failed: near step {longest} the number of the step says it."
     )
 
 

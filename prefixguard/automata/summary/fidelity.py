@@ -43,7 +43,8 @@ class Fidelity:
     matched remaining steps, of automaton and teacher; None where test runs have one outcome only. unseen_share: of
     transitions.
     runs, steps: what it was measured on. care: reasons to audit with care, a sentence each; empty where all
-    thresholds are met. rem_interval: 95 %, over tasks, of `rem`; None where there is none.
+    thresholds are met. rem_interval: 95 %, over tasks, of `rem`; None where there is none. clock: `auprc` and `rem` of
+    the number of the step alone, on the same steps.
     """
 
     agreement: float | None
@@ -56,6 +57,7 @@ class Fidelity:
     steps: int
     care: tuple[str, ...]
     rem_interval: tuple[float, float] | None = None
+    clock: tuple[float | None, float | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +115,8 @@ def measure_fidelity(automaton: Automaton, walks: Walks) -> Fidelity:
     n = len(walks.strings.symbols)
     auprc, rem = map(finite, walks.strings.figures(walks.risks))
     teacher_auprc, teacher_rem = map(finite, walks.strings.figures(walks.teacher_risks))
+    steps = np.stack([walks.strings.index.astype(np.float64)] * 2, axis=1)
+    clock_auprc, clock_rem = map(finite, walks.strings.figures(steps))
     measured = Fidelity(
         agreement=rank_correlation(walks.risks[:, 1], walks.teacher_risks[:, 1]),
         auprc=auprc,
@@ -124,6 +128,7 @@ def measure_fidelity(automaton: Automaton, walks: Walks) -> Fidelity:
         steps=n,
         care=(),
         rem_interval=walks.strings.matched_interval(walks.risks[:, 1]) if rem is not None else None,
+        clock=(clock_auprc, clock_rem),
     )
     return replace(measured, care=tuple(_care(measured, automaton)))
 
@@ -172,6 +177,11 @@ def _care(found: Fidelity, automaton: Automaton) -> Iterator[str]:
             "It tells runs that fail from runs that succeed less well than its teacher: outcome AUROC at matched "
             f"remaining steps {_number(found.rem)} against {_number(found.teacher_rem)}, more than "
             f"{_number(REM_LOSS)} lower."
+        )
+    if found.rem is not None and found.clock[1] is not None and found.rem <= found.clock[1]:
+        yield (
+            "The number of the step alone tells runs that fail from runs that succeed as well: outcome AUROC at "
+            f"matched remaining steps {_number(found.clock[1])} against {_number(found.rem)}."
         )
     if found.unseen_share > UNSEEN_SHARE:
         yield (

@@ -14,10 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import betainc
+from scipy.stats import false_discovery_control
 
 from prefixguard.alarm import Level, Thresholds
 from prefixguard.automata.material import Material
+from prefixguard.automata.span_pools import design_effects
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.alarms import CELL_RUNS, group_names
 from prefixguard.automata.summary.entries import Entry, nearest_first, step_line
@@ -37,8 +39,8 @@ LATE_SHARE = 0.5
 CLOCK_SHARE = 0.5
 #: A behaviour is advised on if it holds at this share of the first alarms or more.
 ADVISED_SHARE = 1 / 3
-#: Risks are in doubt where they give what test runs did there less than this chance.
-_CHANCE = 0.01
+#: Of the states whose risks are called in doubt, so many at most are expected to be so by chance.
+_BY_CHANCE = 0.1
 _NAME = 120
 _QUOTED = 400
 _LEADING = 2  # values and behaviours that are named
@@ -103,7 +105,7 @@ def rank_states(
         for name in group_names(material)
     }
     names = state_names(automaton, [entry.gloss for entry in entries])
-    found = []
+    found, doubts = [], _doubts(walks, automaton.n_states)
     for state in range(automaton.n_states):
         mine = states == state
         mix, flags = [], []
@@ -142,7 +144,7 @@ def rank_states(
                 steps=(low, middle, high) if len(steps) else None,
                 at=tuple(sorted(one.at for one in here)),
                 flags=tuple(flags),
-                doubt=_doubt(walks, state),
+                doubt=doubts.get(state, ""),
                 faults=faults,
                 example=_example(material, alarms, faults[0][0]) if examples and faults else "",
             )
@@ -215,21 +217,36 @@ def _late_symbols(automaton: Automaton, entries: Sequence[Entry], state: int) ->
         yield f'{share_text(part)} of its steps are by symbols that ask how late it is in the run, as "{most}".'
 
 
-def _doubt(walks: Walks, state: int) -> str:
-    """A sentence where the risks of a state are not what test runs there did; "" where chance may have done it."""
-    strings, here = walks.strings, walks.states == state
-    run = np.repeat(np.arange(len(strings)), strings.lengths)[here]
-    runs, steps = np.unique(run, return_counts=True)
-    n, failed = len(runs), int(strings.failed[runs].sum())
-    if n < CELL_RUNS:
-        return ""
-    of_run = np.bincount(run, walks.risks[here, 1])[runs] / steps
-    risk = float(of_run.mean())
-    if min(binom.cdf(failed, n, risk), binom.sf(failed - 1, n, risk)) >= _CHANCE:
-        return ""
-    return (
-        f"{share_text(failed / n)} of the {n:,} test runs that came here failed; by its risks {share_text(risk)} would."
+def _doubts(walks: Walks, n_states: int) -> dict[int, str]:
+    """Of each state whose risks are not what test runs there did, a sentence: states with enough test runs are tested
+    together, both ways, runs of one task counting as fewer than they are.
+
+    Source: Benjamini, Hochberg 1995.
+    """
+    strings = walks.strings
+    pairs = np.repeat(np.arange(len(strings)), strings.lengths) * n_states + walks.states
+    pairs, at, steps = np.unique(pairs, return_inverse=True, return_counts=True)
+    run, state = np.divmod(pairs, n_states)
+    failed = strings.failed[run].astype(np.float64)
+    runs, failures, risks = (
+        np.bincount(state, of, n_states)
+        for of in (None, failed, np.bincount(at, walks.risks[:, 1], len(pairs)) / steps)
     )
+    there = np.flatnonzero(runs >= CELL_RUNS)
+    if not len(there):
+        return {}
+    design = design_effects(run, strings.tasks[run], state, failed, n_states)[there]
+    risk = risks[there] / runs[there]
+    n, k = runs[there] / design, failures[there] / design
+    few = np.where(k < n, betainc(np.maximum(n - k, 1e-9), k + 1, 1 - risk), 1.0)  # the binomial's, of any n
+    many = np.where(k > 0, betainc(np.maximum(k, 1e-9), n - k + 1, risk), 1.0)
+    chances = false_discovery_control(np.minimum(2 * np.minimum(few, many), 1.0))
+    return {
+        s: f"{share_text(failures[s] / runs[s])} of the {runs[s]:,} test runs that came here failed; by its risks "
+        f"{share_text(risks[s] / runs[s])} would."
+        for s, chance in zip(there.tolist(), chances.tolist(), strict=True)
+        if chance <= _BY_CHANCE
+    }
 
 
 def _faults(material: Material, alarms: Sequence[_FirstAlarm]) -> tuple[tuple[str, int], ...]:

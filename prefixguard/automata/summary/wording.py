@@ -121,16 +121,18 @@ class RiskWords:
 
 
 def share_text(share: float) -> str:
-    """A share as per cent, with a digit more where it is small.
+    """A share as per cent, with a digit more where it is near none or all.
 
-    >>> share_text(0.412), share_text(0.0123), share_text(0.0), share_text(0.0001)
-    ('41 %', '1.2 %', '0 %', '<0.1 %')
+    >>> share_text(0.412), share_text(0.0123), share_text(0.0), share_text(0.0001), share_text(0.997)
+    ('41 %', '1.2 %', '0 %', '<0.1 %', '99.7 %')
     """
     if not math.isfinite(share):
         return "–"
     if 0 < share < 0.001:
         return "<0.1 %"
-    return f"{100 * share:.0f} %" if share >= 0.1 or share == 0 else f"{100 * share:.1f} %"
+    if 0.999 < share < 1:
+        return ">99.9 %"
+    return f"{100 * share:.0f} %" if 0.1 <= share < 0.995 or share in (0, 1) else f"{100 * share:.1f} %"
 
 
 def count_text(count: int, one: str, many: str | None = None) -> str:
