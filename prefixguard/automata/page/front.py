@@ -81,8 +81,8 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
         "state and whose steps end there is counted on training runs; steps are the median, and from the tenth to the "
         "ninetieth percentile. The usual risk is the median over the steps there, with its 90 % interval. Risks are "
         "over the spans of the clock in which a held-out run was there, if most steps of the state are in these. "
-        "Thin: fewer than ten held-out runs in each. The interval is of the held-out runs alone; a risk outside it rests "
-        "on training runs. Of the doubts at most a tenth are expected to be chance.",
+        "Thin: fewer than ten held-out runs in each. The interval is of the held-out runs alone; a risk outside it "
+        "rests on training runs. Of the doubts at most a tenth are expected to be chance.",
         "faint",
     )
     if summary.expressions:

@@ -17,7 +17,7 @@ from prefixguard.results import colour_of
 ENDS = (0.05, 0.15, 0.30, 0.50, 0.75)
 
 #: From the lightest to the darkest shade of what is said: an OK never looks like an ALARM.
-_SHADES = {Level.OK: (0.0, 0.4), Level.WATCH: (0.47, 0.6), Level.ALARM: (0.75, 1.0)}
+_SHADES = {Level.OK: (0.02, 0.36), Level.WATCH: (0.45, 0.6), Level.ALARM: (0.75, 1.0)}
 
 #: A threshold takes the place of a standard end that is nearer than this, in log-odds.
 _NEAR = 0.55
