@@ -58,7 +58,7 @@ CATALOGUE: Final = (
     Behaviour(
         "same_message",
         "fault",
-        "The agent says again what it has said before, word for word.",
+        "The agent says, or thinks, again what it has before, word for word.",
         "You have said this before: say what is new, or take the next step.",
         "Check that the agent sees its last message and the answer, and that the answer says what it can do instead.",
         watch=2,
@@ -110,11 +110,22 @@ CATALOGUE: Final = (
         "missing_tool",
         "fault",
         "The agent called a tool, or a command in a shell, that does not exist.",
-        "This does not exist: use the tools that you were given, and give a shell commands alone.",
-        "Offer it, or take its name out of the prompt; if the agent writes prose to a shell, give it a way to answer.",
+        "This does not exist: use the tools and commands that are there.",
+        "Offer it, or take its name out of the prompt.",
         watch=1,
         alarm=4,
         rests_on=(*_FAILED, "failed_tools", "tool_failures"),
+    ),
+    Behaviour(
+        "prose_as_command",
+        "fault",
+        "The agent gave a shell, or another tool that runs commands, prose to run.",
+        "This tool runs commands alone: send one, and say in a message what you have to say.",
+        "Say in the prompt what is run as a command, and give the agent a way to think and to answer in words.",
+        watch=1,
+        alarm=4,
+        rests_on=(*_FAILED, "failed_tools", "tool_failures"),
+        label="prose as a command",
     ),
     Behaviour(
         "reply_refused",
@@ -302,7 +313,7 @@ CATALOGUE: Final = (
 BY_NAME: Final = {behaviour.name: behaviour for behaviour in CATALOGUE}
 
 #: One more whenever a behaviour holds at other steps than in the release before, or with another count.
-CATALOGUE_VERSION: Final = 3
+CATALOGUE_VERSION: Final = 4
 #: Behaviours of steps that have signals. They raise no level of rules, and none of the others holds otherwise for them,
 #: so what was made with a catalogue that had none of them is as it was.
 OF_SIGNALS: Final = frozenset(("runaway_cost", "slowing_steps"))

@@ -17,9 +17,17 @@ from numpy.typing import NDArray
 from prefixguard.behaviours import signs
 from prefixguard.behaviours.behaviour import BehaviourFinding
 from prefixguard.behaviours.catalogue import BY_NAME, CONSEQUENCES, PATIENT
-from prefixguard.behaviours.consequences import Consequence, consequence_of, is_shell, is_speech, said_in
+from prefixguard.behaviours.consequences import (
+    Consequence,
+    command_in,
+    consequence_of,
+    is_shell,
+    is_speech,
+    said_in,
+)
 from prefixguard.behaviours.edited_files import tried_and_edited
 from prefixguard.behaviours.grounding import made_up
+from prefixguard.behaviours.shell import is_prose
 from prefixguard.behaviours.spending import spend
 from prefixguard.behaviours.tracker import MOST_STEPS, BehaviourTracker, name_hash, text_hash
 from prefixguard.context import FEATURES, ContextState
@@ -43,6 +51,8 @@ _LOOKING: Final = frozenset(("reads", "searches"))
 _ENDED_BY_CALL: Final = ("call_as_text", "reply_refused")
 #: What repairs a failed call of unknown consequence, or a failed test.
 _TRIED: Final = frozenset(("acts", "tests"))
+#: Of a command that there is not nothing was run.
+_NOTHING_RAN: Final = frozenset(("missing_tool", "prose_as_command"))
 #: Calls that change nothing by themselves; `acts` may, and is taken to where it is new.
 _IDLE: Final = frozenset(("reads", "searches", "thinks", "waits", "speaks"))
 
@@ -137,7 +147,7 @@ def _call(
         t.changed = t.step
     tries = files[0] and (what.kind == "tests" or is_shell(record.tool))
     _errors(t, record, what, key, failed, tries, shown, found)
-    if "missing_tool" not in found if tries else files[0] and not failed:
+    if _NOTHING_RAN.isdisjoint(found) if tries else files[0] and not failed:
         t.edits = 0  # whatever ran may have tried the edits out, and if it failed, so it has
     if files[1] and not failed:
         t.edits_since = t.edits_since if t.edits else t.step
@@ -200,7 +210,9 @@ def _errors(
 ) -> None:  # fmt: skip
     """The call's error, against errors before it. tries: whether the call tries out what was edited."""
     said = record.status != "ok" and signs.says_missing_tool(record.result, record.tool, shell=is_shell(record.tool))
-    if said or t.is_offered(record.tool) is False:
+    if (said or failed) and is_shell(record.tool) and is_prose(command_in(record.arguments)):
+        found["prose_as_command"] = *t.once_more("prose_as_command"), shown
+    elif said or t.is_offered(record.tool) is False:
         found["missing_tool"] = *t.once_more("missing_tool"), plain(what.name, _EVIDENCE)
     is_longer = len(record.arguments) > max(1.1 * t.last_length, t.last_length + 4)
     if not (t.failed_last and is_longer and t.last_tool == name_hash(record.tool)):
@@ -223,7 +235,7 @@ def _errors(
         return
     error = text_hash(signs.masked(record.result))
     call, since, times = t.errors_said.get(error) or (key, t.step, 0)
-    is_edited = tries and t.edits > 0 and what.kind != "tests" and "missing_tool" not in found
+    is_edited = tries and t.edits > 0 and what.kind != "tests" and _NOTHING_RAN.isdisjoint(found)
     if call != key or (times and is_edited):
         found["same_error_again"] = since, times + 1, plain(record.result, _EVIDENCE)
     t.errors_said.put(error, key, since, min(times + 1, _OFTEN))

@@ -105,6 +105,11 @@ _PYTHON = re.compile(
 )
 
 
+#: What stands in a word of a sentence, or after it; and code points in which its first words are looked for.
+_IN_WORDS = re.compile("['’-]|[,.;:!?]$")
+_SENTENCE: Final = 200
+
+
 class Effect(NamedTuple):
     """What a part of a command does to files.
 
@@ -133,8 +138,7 @@ def read_shell(command: str) -> ShellCommand:
     """What a command does. Of no command: ("acts", "") without effects.
 
     command: text of a shell's command, of a statement of SQL, or of a program of Python, of which nobody knows what it
-    does. Of its first 65,536 characters the first 4,000 that
-    are no here-document are looked at.
+    does. Of its first 65,536 characters the first 4,000 that are no here-document are looked at.
     """
     if (statement := read_sql(command)) is not None:
         return ShellCommand(*statement)
@@ -152,6 +156,18 @@ def read_shell(command: str) -> ShellCommand:
     if _SUBMITTED.search(bare):
         return ShellCommand("submits", "submit", seen)
     return ShellCommand("acts", "", seen) if best == len(_GREATEST) else ShellCommand(_GREATEST[best], told, seen)
+
+
+def is_prose(command: str) -> bool:
+    """Whether a command begins as a sentence: four words of letters, the first with a capital.
+
+    >>> [is_prose(text) for text in ("The file has two lines.", "I'll list the files", "SELECT name FROM users", "ls")]
+    [True, True, False, False]
+    """
+    words = [_IN_WORDS.sub("", word) for word in command[:_SENTENCE].split()[:4]]
+    begins = words[0] if words else ""
+    spelled = begins[:1].isupper() and begins[1:] == begins[1:].lower()
+    return len(words) == 4 and spelled and all(map(str.isalpha, words)) and read_sql(command) is None
 
 
 def _without_texts(command: str) -> str:

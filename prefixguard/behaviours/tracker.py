@@ -26,8 +26,8 @@ MOST_TOOLS: Final = 64
 _TOOL: Final = 4
 #: Behaviours that come and go, and are counted over the whole run, or until something ends the row.
 COUNTED: Final = (
-    "missing_tool", "reply_refused", "call_as_text", "answer_without_call", "identifier_from_nowhere",
-    "write_after_failed_read",
+    "missing_tool", "prose_as_command", "reply_refused", "call_as_text", "answer_without_call",
+    "identifier_from_nowhere", "write_after_failed_read",
 )  # fmt: skip
 _COUNT: Final = struct.Struct("<IH")
 _DEED, _ERROR = struct.Struct("<QIIH"), struct.Struct("<QIH")

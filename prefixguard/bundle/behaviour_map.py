@@ -28,7 +28,7 @@ class BehaviourSymbol:
     consequence: what the step must be besides; "": anything.
 
     >>> BehaviourSymbol("call_failed", 1, "reads").gloss, BehaviourSymbol("errors_in_a_row", 8).gloss
-    ('reads, call failed', 'errors in a row: 8 times or more')
+    ('reads, call failed', 'errors in a row: 8 or more')
     """
 
     behaviour: str
@@ -54,7 +54,7 @@ class BehaviourSymbol:
         """A few words."""
         said = BY_NAME[self.behaviour].title
         if self.at_least > 1:
-            said = f"{said}: {self.at_least} times or more"
+            said = f"{said}: {self.at_least} or more"
         return f"{BY_NAME[self.consequence].title}, {said}" if self.consequence else said
 
     @property
@@ -65,13 +65,14 @@ class BehaviourSymbol:
     @property
     def sentence(self) -> str:
         """What is the case, in the words of the catalogue; after each sentence the name that readings say."""
-        often = f": {self.at_least} times or more" if self.at_least > 1 else ""
-        said = _named(self.behaviour, often)
+        said = _named(self.behaviour)
+        if self.at_least > 1:
+            said += f" So far {self.at_least} or more."
         return f"{_named(self.consequence)} {said}" if self.consequence else said
 
 
-def _named(behaviour: str, often: str = "") -> str:
-    return f"{BY_NAME[behaviour].sentence.removesuffix('.')}{often} ({behaviour})."
+def _named(behaviour: str) -> str:
+    return f"{BY_NAME[behaviour].sentence.removesuffix('.')} ({behaviour})."
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,23 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [s for i in range(2) for s in (call("edit_file", f"{i}"), fail("click", '"Build"', "no such button"))],
         ],
     ),
+    "prose_as_command": (
+        [
+            [bash("The file has two lines.", "bash: line 1: The: command not found", "error")],
+            [bash("I'll look\nfor more files", "/bin/sh: 1: I: not found", "unknown")],
+            [fail("python", "Let me count them first.", "SyntaxError: invalid syntax")],
+            [fail("execute_sql", '{"query":"The answer is three."}', "near \"The\": syntax error")],
+            [fail("bash", '{"command":"Die Datei hat zwei Zeilen."}', "Die: command not found")],
+        ],
+        [
+            [bash("foo --bar", "bash: line 1: foo: command not found", "error")],
+            [bash("Rscript make table now", "made")],
+            [fail("execute_sql", "SELECT name FROM users", "no such table: users")],
+            [fail("execute_sql", "Show tables from shop", "denied")],
+            [fail("search", "The file has two lines.", "nothing found")],
+            [bash("# The file has two lines\nfoo", "foo: command not found", "error")],
+        ],
+    ),
     "missing_tool": (
         [
             [fail("refund", "{}", "Error: refund is not a valid tool, try one of [pay, ship].")],

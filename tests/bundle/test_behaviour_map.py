@@ -45,15 +45,15 @@ def test_the_first_that_holds_is_the_symbol() -> None:
     run = [call("get_order", "1", "open")] * 4 + [fail("get_order", "2"), call("list_orders"), say("Hello there.")]
     assert symbols_of(MAP, run) == [3, 1, 0, 0, 2, 3, 4]
     assert MAP.glosses == (
-        "same call, same result: 3 times or more", "same call, same result", "reads, call failed", "reads",
+        "same call, same result: 3 or more", "same call, same result", "reads, call failed", "reads",
         "anything else",
     )  # fmt: skip
 
 
 def test_a_symbol_is_said_in_the_catalogue_s_words() -> None:
     assert MAP.symbols[0].sentence == (
-        "The same call gave the same result again, and nothing had changed in between: 3 times or more "
-        "(same_call_same_result)."
+        "The same call gave the same result again, and nothing had changed in between (same_call_same_result). "
+        "So far 3 or more."
     )
     assert MAP.symbols[2].sentence == "The agent reads something (reads). The step failed (call_failed)."
     assert [symbol.advice for symbol in MAP.symbols] == [BY_NAME["same_call_same_result"].advice] * 2 + [""] * 2
