@@ -35,7 +35,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from prefixguard.automata.span_pools import LabelledSteps, pooled_risk
 from prefixguard.automata.strings import Strings, log_odds
-from prefixguard.bundle import N_RISKS, Platt
+from prefixguard.bundle import N_RISKS, Platt, cap_imminent
 from prefixguard.learn import fit_platt
 
 FEW = 10
@@ -130,8 +130,7 @@ def calibrate(
         p = _probability(platt.a * logit + platt.b)
         found = pooled_risk(held, learned, p, weight, pool=i == OUTCOME)
         risk[:, :, i], interval[:, :, i, 0], interval[:, :, i, 1] = found
-    for of in (risk, interval):
-        of[:, :, 0] = of.min(axis=2)
+    risk, interval = cap_imminent(risk), cap_imminent(interval)
     thin = stand_in != np.arange(n_states)
     risk[thin], interval[thin] = risk[stand_in[thin]], interval[stand_in[thin]]
     return StateRisk(risk, interval, evidence, n, stand_in)

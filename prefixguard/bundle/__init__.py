@@ -1,7 +1,14 @@
 """The frozen monitor folder: written in one piece, verified before it is parsed."""
 
 from prefixguard.bundle.alarm_performance import AlarmCount, AlarmPerformance
-from prefixguard.bundle.automaton import N_RISKS, UNSEEN, Automaton, automaton_from_bytes, automaton_to_bytes
+from prefixguard.bundle.automaton import (
+    N_RISKS,
+    UNSEEN,
+    Automaton,
+    automaton_from_bytes,
+    automaton_to_bytes,
+    cap_imminent,
+)
 from prefixguard.bundle.behaviour_map import BehaviourMap, BehaviourSymbol
 from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, apply_map
 from prefixguard.bundle.card import write_card
@@ -41,6 +48,7 @@ __all__ = [
     "apply_map",
     "automaton_from_bytes",
     "automaton_to_bytes",
+    "cap_imminent",
     "check_target",
     "leading_symbols",
     "new_key",

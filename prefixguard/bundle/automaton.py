@@ -84,6 +84,16 @@ class Automaton:
         return (after if after != UNSEEN else state), True
 
 
+def cap_imminent(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A failure within the next steps is a failure: the same, no imminent risk being above that of the outcome.
+
+    values: `Automaton.risk`, or `Automaton.interval`, whose ends are each at most that of the outcome.
+    """
+    capped = values.copy()
+    capped[:, :, 0] = values.min(axis=2)
+    return capped
+
+
 SCHEMA = "prefixguard/automaton/v1"
 #: Most states, columns of the clock and characters of a gloss; counts stay exact in every language's numbers.
 MOST_STATES = 1 << 16

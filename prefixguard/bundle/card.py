@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from prefixguard.bundle.alarm_performance import AlarmCount, AlarmPerformance
 from prefixguard.bundle.automaton import Automaton
 from prefixguard.bundle.calibration import Calibration
@@ -122,10 +124,12 @@ def write_card(
     parts.append("\n".join(f"- {words}: {_plain(str(info[key]))}" for key, words in facts if key in info))
     if automaton is not None:
         begins = ", ".join(map(str, automaton.clock))
+        met = int(np.count_nonzero(automaton.edges.any(axis=0)))
+        never = f" ({automaton.n_symbols - met} more never met)" if met < automaton.n_symbols else ""
         shown = f" Shown to people in {', '.join(f'`{file}`' for file in pictures)}." if pictures else ""
         clock = f" A clock beside it gives every state other risks from step {begins} on." if begins else ""
         parts.append(
-            f"## Automaton\n\nA finite automaton of {automaton.n_states} states over {automaton.n_symbols} symbols, in "
+            f"## Automaton\n\nA finite automaton of {automaton.n_states} states over {met} symbols{never}, in "
             f"`automaton.json`.{shown} A reading names the state that the run is in; its risks were set on runs that "
             f"the automaton was not learned from.{clock}"
         )

@@ -18,8 +18,10 @@ from prefixguard.errors import DataError
 from prefixguard.metrics.resampling import Resamples, exact_interval, ratio
 
 Float = npt.NDArray[np.float64]
-#: Shares of runs: where all or none alarm, no resample differs, and the bootstrap would claim certainty.
+#: Shares of runs. Where runs of fewer tasks than this alarm, or of all but so few, resamples hardly differ, and the
+#: bootstrap would claim too much: the interval is then the exact one of so many tasks, whose runs may alarm together.
 _COUNTED = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
+_FEW_TASKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +134,10 @@ def first_alerts(
     found = drawn.estimate({name: (partial(_share, *parts), len(parts[0])) for name, parts in sums.items()})
     intervals = found.intervals
     for name in _COUNTED:
-        if name in intervals and intervals[name][0] == intervals[name][1]:
-            among = good if name.startswith("false") else fail
-            intervals[name] = exact_interval(found.values[name], int(np.count_nonzero(by_task(among))))
+        above, below = sums[name]
+        whole, some, less = (int(np.count_nonzero(of)) for of in (below, above, below - above))
+        if name in intervals and min(some, less) < _FEW_TASKS:
+            intervals[name] = exact_interval(found.values[name], whole)
     values, savings = dict(found.values), {}
     for name, ((after, _), known) in saved.items():
         share, interval = values.pop(name), intervals.pop(name, None)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import beta
 
 from prefixguard.errors import ConfigError
 
@@ -32,13 +33,15 @@ def ratio(above: npt.ArrayLike, below: npt.ArrayLike, where: npt.ArrayLike | Non
 
 
 def exact_interval(share: float, n_tasks: int) -> tuple[float, float]:
-    """The exact 95 % interval of none (`share` 0), or all (1), of so many tasks. Source: Clopper and Pearson 1934.
+    """The exact 95 % interval of a share of so many tasks. Source: Clopper and Pearson 1934.
 
-    >>> [round(end, 3) for end in exact_interval(0.0, 21)]
-    [0.0, 0.161]
+    >>> [round(end, 3) for end in (*exact_interval(0.0, 21), *exact_interval(1 / 21, 21))]
+    [0.0, 0.161, 0.001, 0.238]
     """
-    reach = 1.0 - 0.025 ** (1.0 / max(n_tasks, 1))
-    return (0.0, reach) if share < 0.5 else (1.0 - reach, 1.0)
+    n = max(n_tasks, 1)
+    k = min(max(share, 0.0), 1.0) * n
+    low, high = beta.ppf((0.025, 0.975), (max(k, 1e-9), k + 1), (n - k + 1, max(n - k, 1e-9)))
+    return (float(low) if share > 0 else 0.0), (float(high) if share < 1 else 1.0)
 
 
 @dataclass(frozen=True, slots=True)

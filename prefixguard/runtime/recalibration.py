@@ -24,7 +24,7 @@ from prefixguard.alarm import (
     watch_threshold,
     watched,
 )
-from prefixguard.bundle import check_target, open_bundle, parts_of, write_bundle
+from prefixguard.bundle import Automaton, cap_imminent, check_target, open_bundle, parts_of, write_bundle
 from prefixguard.errors import DataError
 from prefixguard.runtime.calibration_runs import MADE_FROM, CalibrationRun, CalibrationRuns, collect, draw
 from prefixguard.runtime.monitor import Monitor, load
@@ -128,7 +128,7 @@ def calibrate(
     watch = watch_threshold(np.concatenate([run.risks for run in found.runs]))
     thresholds = watched(alarm_threshold(maxima, policy), watch)
     groups, group_notes = _by_group(found, policy, watch, group_by, seed)
-    parts = parts_of(bundle)
+    parts = parts_of(bundle if bundle.automaton is None else replace(bundle, automaton=_capped(bundle.automaton)))
     info = {**parts.info, **_uses(parts.info, found.runs), "alarm_lengths": [run.length for run in drawn]}
     info["alarm_table"] = table_to_json(alarm_table(maxima, policy, watch=thresholds.watch))
     info.pop("drift", None)  # of the runs before
@@ -157,6 +157,11 @@ def calibrate(
     identifier = write_bundle(path, new, overwrite=overwrite)
     manifest = open_bundle(path).manifest
     return CalibrateResult(path, identifier, manifest, policy, thresholds, groups, report, tuple(notes))
+
+
+def _capped(automaton: Automaton) -> Automaton:
+    """Releases before 0.4.0 wrote automata with imminent risks above the outcome risk."""
+    return replace(automaton, risk=cap_imminent(automaton.risk), interval=cap_imminent(automaton.interval))
 
 
 def _beside(path: Path) -> Path:

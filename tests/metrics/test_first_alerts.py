@@ -73,6 +73,16 @@ def test_no_runs():
         first_alerts([[0.1]], [], np.array([], dtype=np.int64), 0.5, AlarmPolicy(), horizon=3)
 
 
+@pytest.mark.parametrize("alarms", [0, 1, 2, 4])
+def test_one_alarm_more_does_not_make_the_interval_much_narrower(alarms: int) -> None:
+    """Of 100 runs of 15 tasks: runs of a task may alarm together, whether none does or one."""
+    scores = [np.ones(3) * (i < alarms) for i in range(100)]
+    tasks, resamples = np.arange(100) % 15, Resamples.draw(15, n=200)
+    found = first_alerts(scores, [False] * 100, tasks, 0.5, AlarmPolicy(), horizon=3, resamples=resamples)
+    low, high = found.intervals["false_alarm_rate"]
+    assert low <= alarms / 100 < 0.2 < high < 0.32
+
+
 def test_nothing_counted_is_not_certainty() -> None:
     """No false alarm in 21 tasks does not exclude one in seven."""
     quiet = [np.zeros(5)] * 42

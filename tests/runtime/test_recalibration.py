@@ -259,6 +259,17 @@ def test_an_automaton_is_calibrated_by_its_own_steps(tmp_path: Path) -> None:
     assert risks(load(result.path), runs[0]) == risks(opened, runs[0])
 
 
+def test_no_imminent_risk_of_a_calibrated_automaton_is_above_the_outcome_risk(tmp_path: Path) -> None:
+    """Of an automaton of before, in which some are; its outcome risks stay."""
+    old = tiny_automaton.by_seed(1, 5, tiny_automaton.TYPED.n_symbols, (3, 9))
+    assert (old.risk[..., 0] > old.risk[..., 1]).any()
+    write_bundle(tmp_path / "dfa", tiny_automaton.parts(old))
+    new = open_bundle(prefixguard.calibrate(tmp_path / "dfa", new_runs(), out=tmp_path / "new").path).automaton
+    assert new is not None and (new.risk[..., 0] <= new.risk[..., 1]).all()
+    assert (new.interval[..., 0, :] <= new.interval[..., 1, :]).all()
+    assert (new.risk[..., 1] == old.risk[..., 1]).all() and (new.interval[..., 1, :] == old.interval[..., 1, :]).all()
+
+
 def test_from_a_file_through_its_own_adapter(bundle_path: Path, tmp_path: Path) -> None:
     import json
 
