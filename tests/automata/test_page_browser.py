@@ -324,7 +324,7 @@ def test_a_state_with_a_clock_says_its_usual_level_and_when(browser: Browser, fo
 def test_a_state_says_where_it_alarms_what_to_change_and_what_is_in_doubt(browser: Browser, folder: Path) -> None:
     summary = opened(browser, folder, "advice", "at=s1")
     details = " ".join(text(browser, "#details").split())
-    assert "State 1 WATCH ALARM at some steps" in details
+    assert "State 1 WATCH ALARM at step 20 and later, .70, where no held-out run was" in details
     assert "step 20 and later ALARM no held-out run was here: from training runs alone, it would say" in details
     assert "72 % of them failed." in details
     into = np.where(summary.automaton.transitions == 1, summary.automaton.edges, 0).sum(axis=0)
@@ -333,7 +333,8 @@ def test_a_state_says_where_it_alarms_what_to_change_and_what_is_in_doubt(browse
     assert "To change: Mend 3." in text(browser, "#glossary")
     opened(browser, folder, "advice", "at=s2")
     details = " ".join(text(browser, "#details").split())
-    assert "Its usual risk is the threshold of ALARM itself: it alarms above it, not there." in details
+    assert "Its usual risk is the threshold of ALARM itself, not above it." in details
+    assert "the threshold of ALARM itself, not above it" in details.partition("By the clock")[2]
 
 
 def test_a_start_that_no_step_ends_in_is_not_called_thin(browser: Browser, folder: Path) -> None:
@@ -447,7 +448,7 @@ def test_texts_of_runs_can_be_left_out(browser: Browser, folder: Path) -> None:
     for (pool, risk), row in zip(pools.items(), rows, strict=True):
         mine = known[np.array(figures_of(summary)[1].pools) == pool]
         assert risk_text(risk) in row and ("it would say" in row) == (not mine.any())
-    assert any("no run was here: borrowed" in row for row in rows)
+    assert any("no run was here: taken" in row for row in rows)
 
 
 def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folder: Path) -> None:
@@ -625,7 +626,12 @@ def test_in_print_the_whole_picture_and_all_tables_stand(browser: Browser, folde
         "[...document.querySelectorAll('#ranked td.words, #glossary .share')]"
         ".filter(e => e.textContent && e.offsetParent && e.clientWidth < 60).map(e => e.textContent)"
     )
+    panels = browser.run("document.querySelectorAll('#paper article').length")
+    assert panels == PAGES["plain"].automaton.n_states and "By the clock" not in text(browser, "#paper")
+    assert "Goes on to" in text(browser, "#paper")
     for width in (794, 700):  # a sheet of A4, and one with margins
         browser.size(width, 1123)
         assert browser.run("document.documentElement.scrollWidth") <= width
         assert browser.run(narrow) == []
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+    assert browser.run("document.querySelectorAll('#paper article').length") == 0

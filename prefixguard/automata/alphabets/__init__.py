@@ -17,9 +17,9 @@ from prefixguard.errors import ConfigError
 #: Name to what it is. Those that come last need the monitor's model at run time.
 ALPHABETS: Mapping[str, str] = {
     "behaviours": "the behaviour that matters most at the step; nothing learned",
-    "tree": "leaves of a tree over the run so far and the words of the step",
-    "tree-context": "leaves of a tree over the run so far, without words",
-    "steps": "leaves of a tree over the step alone, but for whether it repeats",
+    "tree": "kinds of step that a decision tree tells apart by the run so far and the words of the step",
+    "tree-context": "kinds of step that a decision tree tells apart by the run so far, without words",
+    "steps": "kinds of step that a decision tree tells apart by the step alone, and by whether it repeats",
     "typed": "tool x error x repeated call; nothing learned",
     "gumbel": "the symbols that a network learned for itself",
     "quantized": "intervals of the monitor's own risks: of high fidelity, and without a meaning",

@@ -38,7 +38,7 @@ LEARNERS: Mapping[str, Learner] = {
 
 #: Name to what its states are.
 LEARNER_WORDS: Mapping[str, str] = {
-    "memoryless": "the last symbol, and no memory",
+    "memoryless": "the last symbol decides, and nothing before it",
     "ladder": "intervals of the teacher's imminent risk",
     "grid": "intervals of both risks of the teacher",
     "merge": "what is left of a tree of all training runs when states that go on alike are merged",

@@ -12,7 +12,7 @@ from typing import Any
 
 from prefixguard.automata.alphabets import ALPHABETS
 from prefixguard.automata.learners import LEARNER_WORDS
-from prefixguard.automata.page.front import alarm_blocks, state_blocks
+from prefixguard.automata.page.front import alarm_blocks, alarms_at, state_blocks
 from prefixguard.automata.picture.risk_levels import RiskLevel, level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
 from prefixguard.automata.picture.svg import to_svg
@@ -30,7 +30,7 @@ _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"
 #: Code points kept of a name, and of longer texts by their field.
 _NAME_LETTERS = 120
 _LETTERS = {
-    **dict.fromkeys(("condition", "examples", "sentence", "flags", "doubt", "advice", "spoken", "chosen"), 600),
+    **dict.fromkeys(("condition", "examples", "sentence", "flags", "doubt", "advice", "spoken", "chosen", "alarms_at"), 600),
     "legend": 2_000,
 }
 #: Bytes of a page. Texts of replayed steps are cut at the first of these numbers of letters with which it is no larger.
@@ -91,7 +91,7 @@ def _summary(summary: AutomatonSummary) -> str:
 def _kind(what: str, option: str, name: str, words: Mapping[str, str]) -> str:
     """What symbols or states are, with the name of the option that chose them."""
     said = words[name].partition(":")[0].partition(";")[0] if name in words else "of a kind of its own"
-    return f"{what} ({option} {one_line(name, 40)}): {said}."
+    return f"{what} (--{option} {one_line(name, 40)}): {said}."
 
 
 def _fidelity(fidelity: Fidelity) -> Iterator[str]:
@@ -217,6 +217,7 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
         "flags": alarms.flags,
         "doubt": alarms.doubt,
         "alarms": [alarms.failed, alarms.successful],
+        "alarms_at": alarms_at(summary, figures),
     }
     return {
         **known,

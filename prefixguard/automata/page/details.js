@@ -32,7 +32,7 @@ function nodeName(of, key) {
 function guess(columns) {
   if (columns.some((column) => column.known)) return null;
   const why = columns.some((column) => column.met) ? "no held-out run was here: from training runs alone"
-    : "no run was here: borrowed from this state at other steps, and from other states at these";
+    : "no run was here: taken from this state at other steps, and from other states at these";
   return `${why}, it would say ${risk(columns[0].outcome)}`;
 }
 
@@ -59,8 +59,9 @@ function byTheClock(state) {
     const steps = values("steps").reduce((sum, one) => sum + one);
     const runs = Math.max(...values("runs"));
     const thin = !guess(columns) && runs < data.thin_runs && chip("thin", "thin");
+    const { says } = data.levels[first.level];
     const when = make("td", {}, spanText(first.pool, first.pool + columns.length - 1), " ",
-      levelChip(data.levels[first.level].says), " ", thin);
+      levelChip(says), " ", thin, make("div", { class: "measured" }, notAbove(first.outcome, says)));
     if (guess(columns)) return make("tr", {}, when, make("td", { colspan: 3 }, guess(columns)));
     return make(
       "tr",
@@ -126,9 +127,8 @@ function stateDetails(at, links) {
     + `; ${clock ? "mean " : ""}imminent risk ${risk(state.imminent)}`;
   const [failed, successful] = state.alarms;
   const { says } = data.levels[state.level];
-  const loud = state.columns.filter((column) => data.levels[column.level].says === "ALARM");
-  const alarms = says !== "ALARM" && loud.length > 0 && loud;
-  const onThreshold = says !== "ALARM" && data.alarm !== null && risk(state.usual) === risk(data.alarm);
+  const alarms = says !== "ALARM" && data.alarm !== null && state.alarms_at;
+  const onThreshold = notAbove(state.usual, says);
   return [
     make(
       "p",
@@ -137,7 +137,7 @@ function stateDetails(at, links) {
       levelChip(says),
       " ",
       alarms && levelChip("ALARM"),
-      alarms && ` at some steps${alarms.some((column) => column.known) ? "" : ", on no held-out run"} `,
+      alarms && ` at ${alarms} `,
       at === data.start && chip("start", ""),
       " ",
       state.thin && chip("thin evidence", "thin"),
@@ -146,7 +146,7 @@ function stateDetails(at, links) {
     make("p", {}, quote(state.sentence)),
     failed + successful > 0 && make("p", {}, `First alarms on test runs: ${failed} failed, ${successful} successful.`),
     state.flags.map((flag) => make("p", {}, chip("flag", "thin"), " ", quote(flag))),
-    onThreshold && make("p", {}, "Its usual risk is the threshold of ALARM itself: it alarms above it, not there."),
+    onThreshold && make("p", {}, `Its usual risk is ${onThreshold}.`),
     state.doubt && make("p", {}, chip("doubt", "thin"), " ", state.doubt),
     ...advice(at),
     gauge(state.usual, [state.low, state.high]),

@@ -25,7 +25,7 @@ def alarm_blocks(found: AlarmPerformance, base: float) -> Iterator[Block]:
     yield Text(
         f"First alarms on {runs} that nothing was learned from.{shares} The teacher is the monitor that the automaton "
         "was learned from. Every row has a threshold of its own, at the same budget of false alarms, "
-        f"{share_text(found.budget)}; in brackets the 95 % interval, over tasks."
+        f"{share_text(found.budget)}; in brackets the 95 % interval, over tasks, whose runs may fail and alarm together."
     )
     left = f"with more than {count_text(found.horizon, 'step')} left"
     names = ("Failures caught", "False alarms", left, "Median steps left")
@@ -62,7 +62,7 @@ def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:
     if found.coverage is not None and found.coverage_expected is not None:
         meaning = (
             f"of {found.cells} states and spans of the clock have a failure rate of test runs inside their 90 % "
-            f"interval; exact risks would give {share_text(found.coverage_expected)}, for rates of few runs scatter"
+            f"interval; if every risk were exact it would be {share_text(found.coverage_expected)}, for few runs scatter"
         )
         yield "Intervals kept", share_text(found.coverage), meaning
 
@@ -77,12 +77,11 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     nothing = ("No failed test run raised an alarm. What states and symbols advise is in their panels.",)
     yield Bullets(todo or nothing, "What to change")
     yield Text(
-        f"States by first {said} on test runs. A run has one, in the state where it first sounds. What leads to a "
-        "state and whose steps end there is counted on training runs; steps are the median, and from the tenth to the "
-        "ninetieth percentile. The usual risk is the median over the steps there, with its 90 % interval. Risks are "
-        "over the spans of the clock in which a held-out run was there, if most steps of the state are in these. "
-        "Thin: fewer than ten held-out runs in each. The interval is of the held-out runs alone; a risk outside it "
-        "rests on training runs. Of the doubts at most a tenth are expected to be chance.",
+        f"States by first {said} on test runs; a run has one at most. Step: the median, and from the tenth to the "
+        "ninetieth percentile. A span of the clock: the steps from one at which risks change to the next. Usual: the "
+        "median risk over the steps there; its interval is of the held-out runs alone, so a risk outside it rests on "
+        "training runs. Thin: fewer than ten held-out runs. At most a tenth of the states said to fail otherwise than "
+        "by their risks are expected to be so by chance.",
         "faint",
     )
     if summary.expressions:
@@ -148,7 +147,7 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
                     f"risk of state {state.stand_in}" if borrowed else "thin" if state.thin else "",
                 ),
                 "–" if one.steps is None else (f"{one.steps[1]}", f"{one.steps[0]}–{one.steps[2]}"),
-                _alarms_at(summary, state),
+                alarms_at(summary, state),
                 one.sentence,
                 whose,
                 " ".join(filter(None, (*one.flags, one.doubt))),
@@ -157,14 +156,19 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
     return Table.of("", [*head, *words], rows)
 
 
-def _alarms_at(summary: AutomatonSummary, state: StateFigures) -> str:
+def alarms_at(summary: AutomatonSummary, state: StateFigures) -> str:
     """In which spans of the clock the risk is above the threshold, known or not: live it is read all the same."""
-    said = []
+    said, sounded = [], None
     for first, risk in enumerate(state.by_clock):
         if risk > summary.sounds_above and state.entered and state.pools[first] == first:
             last = max(at for at, pool in enumerate(state.pools) if pool == first)
             guess = "" if any(state.known[first : last + 1]) else ", where no held-out run was"
+            if sounded is not None and sounded + 1 < first:
+                between = sorted(state.by_clock[sounded + 1 : first])
+                low, high = (summary.risks.risk(end) for end in (between[0], between[-1]))
+                said.append(f"in between {low if low == high else f'{low}–{high}'}, for there runs fail less often")
             said.append(f"{_steps(summary.automaton.clock, first, last)}, {summary.risks.risk(risk)}{guess}")
+            sounded = last
     return "; ".join(said)
 
 

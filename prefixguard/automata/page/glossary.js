@@ -37,9 +37,10 @@ function glossaryRow(symbol, at, links) {
   return make("tr", { "data-symbol": at }, COLUMNS.map(([name, title]) => labelled(title, cells[name], kind[name])));
 }
 
+const metSymbols = data.symbols.map((symbol, at) => at).filter((at) => data.symbols[at].count > 0);
+
 function showGlossary(links) {
-  const met = data.symbols.map((symbol, at) => at).filter((at) => data.symbols[at].count > 0);
-  const rows = new Map(met.map((at) => [at, glossaryRow(data.symbols[at], at, links)]));
+  const rows = new Map(metSymbols.map((at) => [at, glossaryRow(data.symbols[at], at, links)]));
   const heads = COLUMNS.map(([, title, by]) => {
     const head = make("th", { scope: "col" });
     head.append(by ? make("button", { type: "button", onclick: () => sort(head, by) }, title) : title);
@@ -50,7 +51,7 @@ function showGlossary(links) {
     const up = head.getAttribute("aria-sort") !== "ascending";
     for (const other of heads) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
-    const order = met.map((at) => [by(data.symbols[at], at), at]);
+    const order = metSymbols.map((at) => [by(data.symbols[at], at), at]);
     order.sort(([a, i], [b, j]) => (a < b ? -1 : a > b ? 1 : i - j));
     if (!up) order.reverse();
     all.querySelector("tbody").append(...order.map(([, at]) => rows.get(at)));
@@ -91,7 +92,7 @@ function matching(query) {
     ({ statuses, examples }) => [...names(statuses), ...examples],
   ];
   for (const texts of kinds) {
-    const found = data.symbols.map((symbol, at) => at)
+    const found = metSymbols
       .filter((at) => holds([`symbol ${at}`, gloss(at), ...texts(data.symbols[at])], words));
     if (found.length) return found.sort((a, b) => data.symbols[b].count - data.symbols[a].count || a - b);
   }
@@ -118,7 +119,7 @@ function matchingSteps(query) {
 }
 
 // Whether so many symbols were found that nothing would stand out.
-const tooMany = (found) => found.length > 3 && found.length > data.symbols.length / 2;
+const tooMany = (found) => found.length > 3 && found.length > metSymbols.length / 2;
 
 // What was found as buttons, and the symbols' rows of the table marked.
 function showFound(found, query, only, links) {
@@ -131,7 +132,8 @@ function showFound(found, query, only, links) {
     return [make("span", {}, title), ...pieces.slice(0, SHOWN), ...(rest.length ? [more] : [])];
   };
   const many = only === null && tooMany(found)
-    ? `${found.length} of ${data.symbols.filter((one) => one.count > 0).length} symbols have these words, too many to stand out: choose one, or add a word.` : "Symbols:";
+    ? `${found.length} of ${metSymbols.length} symbols have these words, too many to stand out: choose one, or add a word.`
+    : "Symbols:";
   const pieces = [
     ...list(many, found.map((symbol) => button(quote(gloss(symbol)), () => links.search(symbol), symbol === only))),
     ...list("States:", matchingStates(query).map((state) =>

@@ -197,7 +197,10 @@ window.addEventListener("hashchange", openLink);
 window.addEventListener("beforeprint", () => {
   for (const closed of document.querySelectorAll("details")) closed.open = true;
   fit();
+  byId("paper").replaceChildren(make("h2", {}, "States"),
+    ...data.states.map((state, at) => make("article", {}, stateDetails(at, links))));
 });
+window.addEventListener("afterprint", () => byId("paper").replaceChildren());
 byId("symbols").open = !window.matchMedia("(max-width: 760px)").matches; // on a phone it is most of the page
 showGlossary(links);
 linkStates(links);

@@ -77,6 +77,8 @@ function makeReplay(moved, links) {
     const now = current().steps[step - 1];
     const teacher = now.teacher === null ? "" : `, teacher's outcome risk ${risk(now.teacher)}`;
     const when = data.clock.length ? ` (clock: ${spans[columnOf(step)]})` : "";
+    const equal = notAbove(now.outcome, now.level);
+    const onThreshold = equal && ` (${equal})`;
     const unseen = " No training run took this symbol there; the run goes where the symbol most often leads.";
     return [
       make(
@@ -97,7 +99,7 @@ function makeReplay(moved, links) {
         levelChip(now.level),
         " ",
         make("b", {}, `Outcome risk ${risk(now.outcome)}`),
-        `${when}, imminent ${risk(now.imminent)}${teacher}`,
+        `${onThreshold}${when}, imminent ${risk(now.imminent)}${teacher}`,
       ),
       aboutLevel(now),
       now.texts.map(([name, text]) => make("div", { class: "field" }, make("h3", {}, name),

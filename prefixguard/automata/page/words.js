@@ -27,6 +27,12 @@ const risk = (value) => {
   const text = near ? value.toFixed(data.digits).replace(/(\.\d\d\d*?)0+$/, "$1") : value.toFixed(2);
   return Number(text) === 1 ? "1.0" : text.replace(/^0/, "");
 };
+// The threshold that a risk is equal to, and so not above; "" where there is none.
+const notAbove = (value, says) => {
+  const [found] = [["ALARM", data.alarm], ["WATCH", data.watch]].filter(([name, threshold]) => threshold !== null
+    && says !== "ALARM" && says !== name && risk(threshold) === risk(value));
+  return found ? `the threshold of ${found[0]} itself, not above it` : "";
+};
 const range = ([low, high]) => `${risk(low)}–${risk(high)}`;
 const share = (value) => {
   if (value === null) return "–";

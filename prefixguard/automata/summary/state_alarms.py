@@ -41,7 +41,7 @@ CLOCK_SHARE = 0.5
 ADVISED_SHARE = 1 / 3
 #: Of the states whose risks are called in doubt, so many at most are expected to be so by chance.
 _BY_CHANCE = 0.1
-_NAME = 120
+_NAME, _VALUE = 120, 48
 _QUOTED = 400
 _LEADING = 2  # values and behaviours that are named
 #: A test of a symbol that holds from some step on, in a definition.
@@ -116,7 +116,7 @@ def rank_states(
                 flags.append(
                     f"{share_text(shares[0][1])} of its steps are of {who}, {share_text(all_of)} of all steps."
                 )
-            named = tuple((one_line(v, _NAME) if examples else "one value", s) for v, s in shares[:_LEADING])
+            named = tuple((one_line(both_ends(v, _VALUE), _VALUE) if examples else "one value", s) for v, s in shares[:_LEADING])
             mix.append((one_line(name, _NAME), named))
         steps = index[mine]
         if len(steps) and (part := float((steps >= cap_near).mean())) > LATE_SHARE:
@@ -170,8 +170,8 @@ def changes(ranked: Sequence[StateAlarms], most: int = 5) -> Iterator[str]:
         if not advised:
             few = f"a third of these {count_text(one.failed, 'alarm')}" if one.faults else "any of these alarms"
             said += f" No fault of the catalogue holds at {few}: the automaton has nothing to advise."
-        for flag in one.flags:
-            said += f" But {flag} This may be no behaviour to change."
+        if one.flags:
+            said += f" But {' '.join(one.flags)}" + ("" if advised else " This may be no behaviour to change.")
         yield said + (f" As in {one.example}" if one.example and advised else "")
     if rest := raising[most:]:
         alarms = count_text(sum(one.failed for one in rest), "first alarm")
