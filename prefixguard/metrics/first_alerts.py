@@ -135,9 +135,9 @@ def first_alerts(
     intervals = found.intervals
     for name in _COUNTED:
         above, below = sums[name]
-        whole, some, less = (int(np.count_nonzero(of)) for of in (below, above, below - above))
+        n, some, less = (int(np.count_nonzero(of)) for of in (below, above, below - above))
         if name in intervals and min(some, less) < _FEW_TASKS:
-            intervals[name] = exact_interval(found.values[name], whole)
+            intervals[name] = exact_interval(found.values[name], n)
     values, savings = dict(found.values), {}
     for name, ((after, _), known) in saved.items():
         share, interval = values.pop(name), intervals.pop(name, None)

@@ -127,7 +127,7 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [bash("The file has two lines.", "bash: line 1: The: command not found", "error")],
             [bash("I'll look\nfor more files", "/bin/sh: 1: I: not found", "unknown")],
             [fail("python", "Let me count them first.", "SyntaxError: invalid syntax")],
-            [fail("execute_sql", '{"query":"The answer is three."}', "near \"The\": syntax error")],
+            [fail("execute_sql", '{"query":"The answer is three."}', 'near "The": syntax error')],
             [fail("bash", '{"command":"Die Datei hat zwei Zeilen."}', "Die: command not found")],
         ],
         [

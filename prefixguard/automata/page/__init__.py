@@ -30,7 +30,9 @@ _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"
 #: Code points kept of a name, and of longer texts by their field.
 _NAME_LETTERS = 120
 _LETTERS = {
-    **dict.fromkeys(("condition", "examples", "sentence", "flags", "doubt", "advice", "spoken", "chosen", "alarms_at"), 600),
+    **dict.fromkeys(
+        ("condition", "examples", "sentence", "flags", "doubt", "advice", "spoken", "chosen", "alarms_at"), 600
+    ),
     "legend": 2_000,
 }
 #: Bytes of a page. Texts of replayed steps are cut at the first of these numbers of letters with which it is no larger.

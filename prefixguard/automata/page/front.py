@@ -25,7 +25,7 @@ def alarm_blocks(found: AlarmPerformance, base: float) -> Iterator[Block]:
     yield Text(
         f"First alarms on {runs} that nothing was learned from.{shares} The teacher is the monitor that the automaton "
         "was learned from. Every row has a threshold of its own, at the same budget of false alarms, "
-        f"{share_text(found.budget)}; in brackets the 95 % interval, over tasks, whose runs may fail and alarm together."
+        f"{share_text(found.budget)}; in brackets the 95 % interval, over tasks: runs of one may alarm together."
     )
     left = f"with more than {count_text(found.horizon, 'step')} left"
     names = ("Failures caught", "False alarms", left, "Median steps left")
@@ -62,7 +62,7 @@ def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:
     if found.coverage is not None and found.coverage_expected is not None:
         meaning = (
             f"of {found.cells} states and spans of the clock have a failure rate of test runs inside their 90 % "
-            f"interval; if every risk were exact it would be {share_text(found.coverage_expected)}, for few runs scatter"
+            f"interval; if every risk were exact it would be {share_text(found.coverage_expected)}: few runs scatter"
         )
         yield "Intervals kept", share_text(found.coverage), meaning
 

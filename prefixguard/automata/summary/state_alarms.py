@@ -116,7 +116,9 @@ def rank_states(
                 flags.append(
                     f"{share_text(shares[0][1])} of its steps are of {who}, {share_text(all_of)} of all steps."
                 )
-            named = tuple((one_line(both_ends(v, _VALUE), _VALUE) if examples else "one value", s) for v, s in shares[:_LEADING])
+            named = tuple(
+                (one_line(both_ends(v, _VALUE), _VALUE) if examples else "one value", s) for v, s in shares[:_LEADING]
+            )
             mix.append((one_line(name, _NAME), named))
         steps = index[mine]
         if len(steps) and (part := float((steps >= cap_near).mean())) > LATE_SHARE:

@@ -123,9 +123,7 @@ class Comparison(Result):
             *map(Text, head),
             self._risk("Imminent risk", "imminent"),
             self._risk("Outcome risk", "outcome"),
-            reading_help(
-                self.grouped_by, oracles=False, more="The same resamples for all, and one clock."
-            ),
+            reading_help(self.grouped_by, oracles=False, more="The same resamples for all, and one clock."),
             *self._alerts(),
             *([Text("The end oracle knows what no monitor can know.")] if self.clocks else []),
             *map(Text, self.notes),
