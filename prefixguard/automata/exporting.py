@@ -59,7 +59,6 @@ from prefixguard.bundle import (
     state_names,
     write_bundle,
 )
-from prefixguard.context import N_FEATURES
 from prefixguard.errors import ConfigError, UsageError
 from prefixguard.learn import (
     LearnListener,
@@ -185,7 +184,7 @@ def export(
     listener.on_stage("reading", str(runs))
     report = ReadReport()
     source = read_runs(str(runs), bundle.adapter, labels=Path(labels) if labels else None, strict=strict, report=report)
-    corpus = featurise(source, on_run=listener.on_runs, signals=len(bundle.typical) > N_FEATURES)
+    corpus = featurise(source, on_run=listener.on_runs, signals=bundle.reads_signals)
     listener.on_stage("teacher", "boosted trees, out of fold")
     asked = asked_runs(corpus, () if replay is None else _names(replay, ()), str(runs))
     material = gather(corpus, bundle)

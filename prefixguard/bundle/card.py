@@ -99,13 +99,14 @@ def write_card(
     performance: AlarmPerformance | None = None,
     *,
     of_scores: bool = False,
+    of_signals: bool = False,
 ) -> str:
     """The card of a bundle. The folder's name is not in it: the same monitor in another place has the same bytes.
 
     adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
     `seed`, `data`, `metrics`, `heads`, `split`, `config`, `libraries` and `fidelity` are shown where they are present.
     automaton: of a bundle of that kind. pictures: files of the bundle that show it. performance: how its alarms did.
-    of_scores: whether it reads scores instead of steps.
+    of_scores: whether it reads scores instead of steps. of_signals: whether it reads what steps took as well.
     """
     name, version = _plain(adapter.get("name", "")), _plain(adapter.get("version", ""))
     healthy = info.get("backend") == "healthy"
@@ -116,6 +117,8 @@ def write_card(
             "what a verifier, judge or critic says of the run, a number a step, and nothing else: no step of the agent"
             f"{_direction(info)}. It reads files of them"
             if of_scores
+            else "them, with what their steps took (seconds, tokens, dollars),"
+            if of_signals
             else "them"
         )
         + f" through adapter `{name}`, version {version}.",

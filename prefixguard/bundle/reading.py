@@ -64,6 +64,11 @@ class Bundle:
         return features_of(self.kind, len(self.typical))
 
     @property
+    def reads_signals(self) -> bool:
+        """Whether it reads what steps took: seconds, tokens, dollars."""
+        return knows_signals(self.kind, len(self.typical))
+
+    @property
     def higher_is_safer(self) -> bool:
         """Of a monitor of scores: whether a higher score is the safer one."""
         return (self.manifest.get("config") or {}).get("higher_is_safer") is True
@@ -202,11 +207,16 @@ def _automaton(
     return automaton, symbol_map, glosses
 
 
+def knows_signals(kind: str, n: int) -> bool:
+    """Whether n numbers of a bundle of this kind hold what steps took."""
+    return kind != SCORES and n == N_FEATURES + len(SIGNAL_FEATURES)
+
+
 def features_of(kind: str, n: int) -> tuple[Feature, ...]:
     """What a bundle of this kind knows of a run besides its words, in n numbers: with what steps took, or without."""
     if kind == SCORES:
         return SCORE_FEATURES
-    return (*FEATURES, *SIGNAL_FEATURES) if n == N_FEATURES + len(SIGNAL_FEATURES) else FEATURES
+    return (*FEATURES, *SIGNAL_FEATURES) if knows_signals(kind, n) else FEATURES
 
 
 def _typical(arrays: Mapping[str, NDArray[Any]], kind: str, where: str) -> NDArray[np.float32]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.bundle.arrays import arrays_to_bytes
@@ -37,10 +36,9 @@ from prefixguard.bundle.manifest import (
     render,
     schema_of,
 )
-from prefixguard.bundle.reading import Bundle, open_bundle, read_pictures
+from prefixguard.bundle.reading import Bundle, knows_signals, open_bundle, read_pictures
 from prefixguard.bundle.signature import Key, Signature, private_key
 from prefixguard.bundle.state_names import state_names
-from prefixguard.context import SCORE_FEATURES
 from prefixguard.errors import BundleError, OutputError
 from prefixguard.stepview import Adapter
 
@@ -49,7 +47,7 @@ from prefixguard.stepview import Adapter
 class BundleParts:
     """All that makes a bundle, as bytes, arrays and plain values; what trained it is not needed.
 
-    Its kind is automaton where `automaton` is given, scores where `names` are those of scores, else onnx.
+    Its kind is automaton where `automaton` is given, scores where `of_scores`, else onnx.
 
     adapter: `Adapter.to_bytes()`. vocabulary: `Vocabulary.to_bytes()`.
     context_arrays: at least `typical` float32 (d,), the median of each context feature over training steps, and
@@ -63,6 +61,7 @@ class BundleParts:
     info: the rest of the manifest: horizon, seed, config, split, data, metrics, training_seconds ...; plain JSON.
     card: CARD.md; None: written from `info` (see `write_card`).
     automaton: `automaton_to_bytes(...)`. pictures: files of `manifest.PICTURES` by name, for people.
+    of_scores: whether it reads scores instead of steps.
     """
 
     adapter: bytes
@@ -75,13 +74,12 @@ class BundleParts:
     card: str | None = None
     automaton: bytes | None = None
     pictures: Mapping[str, bytes] = field(default_factory=dict)
+    of_scores: bool = False
 
     @property
     def kind(self) -> str:
         """`onnx`, `automaton` or `scores`."""
-        names = self.context_arrays.get("names", np.empty(0))
-        knows_scores = names.tolist() == [feature.name for feature in SCORE_FEATURES]
-        return AUTOMATON if self.automaton is not None else SCORES if knows_scores else ONNX
+        return AUTOMATON if self.automaton is not None else SCORES if self.of_scores else ONNX
 
 
 def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite: bool = False) -> str:
@@ -139,7 +137,8 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
     if card is None:
         card = write_card(
             named, parts.calibration, parts.info, automaton, sorted(parts.pictures), performance,
-            of_scores=parts.kind == SCORES,
+            of_scores=parts.of_scores,
+            of_signals=knows_signals(parts.kind, len(parts.context_arrays.get("typical", ()))),
         )  # fmt: skip
     files[File.CARD] = card.encode("utf-8", "replace")
     known = REQUIRED[parts.kind] + OPTIONAL[parts.kind]
@@ -212,6 +211,7 @@ def parts_of(bundle: Bundle) -> BundleParts:
         info={name: value for name, value in bundle.manifest.items() if name not in RESERVED},
         automaton=automaton,
         pictures=read_pictures(bundle) if bundle.kind == AUTOMATON else {},
+        of_scores=bundle.kind == SCORES,
     )
 
 

@@ -169,7 +169,9 @@ def _bundle(path: Path, trust: Trust | None) -> BundleInfo:
 def _reads(bundle: Bundle) -> str:
     """In words."""
     if bundle.kind != SCORES:
-        return "steps of an agent"
+        return "steps of an agent" + (
+            ", with what they took (seconds, tokens, dollars)" if bundle.reads_signals else ""
+        )
     return f"scores of a verifier, judge or critic; a higher one is {'safer' if bundle.higher_is_safer else 'riskier'}"
 
 

@@ -97,7 +97,8 @@ def train_as_planned(
     if not wanted:
         said = " ".join(skips.notes())
         raise ConfigError(f"{rows}: no row for {plan.stage}. {said} Name the file of factory build that is for it.")
-    asked = {"plan": plan.as_json(), "data": hashlib.sha256(Path(rows).read_bytes()).hexdigest()}
+    with Path(rows).open("rb") as file:
+        asked = {"plan": plan.as_json(), "data": hashlib.file_digest(file, "sha256").hexdigest()}
     record = record_of(folder)
     if record and {name: record.get(name) for name in asked} != asked:
         raise ConfigError(f"{folder}: holds a model of another training. Name another folder with --out.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.config import LearnListener, TrainConfig
 from prefixguard.learn.corpus import Corpus, featurise, labels
 from prefixguard.learn.fit import FittedMonitor, fit_monitor, needs_torch, training_key
-from prefixguard.learn.score_direction import check_direction, check_options
+from prefixguard.learn.score_direction import check_direction
 from prefixguard.learn.teacher import steps_of
 from prefixguard.metrics import ReferenceRisks, at_remaining, auroc, average_precision
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs
@@ -140,7 +140,6 @@ def train_corpus(
                 "Give more tasks with both outcomes, or try another --seed."
             )
     pool, validation = of_side[Side.TRAIN], of_side[Side.VALIDATION]
-    check_options(corpus, config)
     if corpus.reads_scores:
         check_direction(corpus, pool, config)
     asked = {"training": training_key(corpus, pool, validation, config)}
@@ -157,7 +156,10 @@ def train_corpus(
     vocabulary, adapter_bytes = fitted.vocabulary.to_bytes(), adapter.to_bytes()
     none = Thresholds(None, 1.0, 0, 0, runs_needed(policy.budget, policy.delta), "not set yet")
     identity = Calibration(Platt(1.0, 0.0), Platt(1.0, 0.0), none, policy)
-    raw = BundleParts(adapter_bytes, vocabulary, arrays, model, reasons, identity, {"horizon": config.horizon})
+    raw = BundleParts(
+        adapter_bytes, vocabulary, arrays, model, reasons, identity, {"horizon": config.horizon},
+        of_scores=corpus.reads_scores,
+    )  # fmt: skip
 
     listener.on_stage("calibrating", "maps and thresholds on runs set aside")
     rows = corpus.encode(fitted.vocabulary)
@@ -180,11 +182,7 @@ def train_corpus(
         info["drift"] = reference
     info["training_seconds"] = round(time.monotonic() - began, 3)
     listener.on_stage("writing", str(path))
-    identifier = write_bundle(
-        path,
-        BundleParts(adapter_bytes, vocabulary, arrays, model, reasons, calibration, info),
-        overwrite=overwrite,
-    )
+    identifier = write_bundle(path, replace(raw, calibration=calibration, info=info), overwrite=overwrite)
     checkpoints.clear()
     manifest = open_bundle(path).manifest
     return TrainResult(path, identifier, manifest, report or ReadReport(), tuple(notes))

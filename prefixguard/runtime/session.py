@@ -80,8 +80,9 @@ class ReadyBundle:
         self.declared = None if self.rules is None else self.rules.declared
         self.imminent_map, self.outcome_map = bundle.calibration.imminent, bundle.calibration.outcome
         self.reads_scores = bundle.kind == SCORES
-        knows_signals = len(bundle.typical) > context.N_FEATURES
-        self.context: Any = context.scores if self.reads_scores else context.signals if knows_signals else context
+        self.context: Any = context.scores if self.reads_scores else context
+        if bundle.reads_signals:
+            self.context = context.signals
         self.expected = Expected.of(bundle.manifest, f"{bundle.path}/manifest.json")
 
 

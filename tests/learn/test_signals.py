@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from prefixguard.cli.information import info
 from prefixguard.context import FEATURES, N_FEATURES, SIGNAL_FEATURES
 from prefixguard.learn import TrainConfig, featurise, train
 from prefixguard.runtime import load
@@ -46,7 +47,9 @@ def corpus_of(runs: Path, **given):
 
 def test_it_is_a_bundle_that_knows_what_steps_took(timed) -> None:
     bundle = load(timed[0]).bundle
-    assert bundle.features == (*FEATURES, *SIGNAL_FEATURES) and bundle.kind == "onnx"
+    assert bundle.features == (*FEATURES, *SIGNAL_FEATURES) and bundle.kind == "onnx" and bundle.reads_signals
+    assert "It reads them, with what their steps took (seconds, tokens, dollars), through adapter" in bundle.card
+    assert info(timed[0]).reads == "steps of an agent, with what they took (seconds, tokens, dollars)"
     assert bundle.manifest["reading"]["signals"]["seconds"] > 0.8 and bundle.manifest["config"]["signals"] is True
 
 
@@ -92,6 +95,7 @@ def test_without_the_option_and_for_healthy_runs_nothing_is_learned_of_it(timed,
         out = tmp_path / config.backend
         train(timed[1], adapter="openai_chat", out=out, config=config)
         bundle = load(out).bundle
+        assert not bundle.reads_signals and "what their steps took" not in bundle.card
         assert bundle.features == FEATURES and bundle.manifest["config"].get("signals", False) is config.signals
 
 

@@ -44,6 +44,7 @@ _BY_CHANCE = 0.1
 _NAME, _VALUE = 120, 48
 _QUOTED = 400
 _LEADING = 2  # values and behaviours that are named
+_SHOWN = 5  # states of which it is said what to change
 #: A test of a symbol that holds from some step on, in a definition.
 _LATE = re.compile(r"(?:^|; )(step number (?!<)[^;]+)")
 #: Behaviours that developers can do something about.
@@ -154,12 +155,12 @@ def rank_states(
     return tuple(sorted(found, key=lambda one: (-one.failed, -one.successful, one.state)))
 
 
-def changes(ranked: Sequence[StateAlarms], most: int = 5) -> Iterator[str]:
+def changes(ranked: Sequence[StateAlarms]) -> Iterator[str]:
     """What to change, a few sentences each: the states that raise most first alarms on failed runs, the behaviours that
     hold at them, and what the catalogue advises; last, how many states are left out."""
     total = sum(one.failed for one in ranked)
     raising = [one for one in ranked if one.failed]
-    for one in raising[:most]:
+    for one in raising[:_SHOWN]:
         said = f"State {one.state} raises {one.failed:,} of the {count_text(total, 'first alarm')} on failed runs"
         said += f" and {one.successful:,} on successful ones. {one.sentence}"
         advised = [(name, n) for name, n in one.faults[:_LEADING] if n >= ADVISED_SHARE * one.failed]
@@ -175,7 +176,7 @@ def changes(ranked: Sequence[StateAlarms], most: int = 5) -> Iterator[str]:
         if one.flags:
             said += f" But {' '.join(one.flags)}" + ("" if advised else " This may be no behaviour to change.")
         yield said + (f" As in {one.example}" if one.example and advised else "")
-    if rest := raising[most:]:
+    if rest := raising[_SHOWN:]:
         alarms = count_text(sum(one.failed for one in rest), "first alarm")
         yield f"{alarms} on failed runs came in {count_text(len(rest), 'more state')}: see the table."
 

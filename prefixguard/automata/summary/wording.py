@@ -135,13 +135,13 @@ def share_text(share: float) -> str:
     return f"{100 * share:.0f} %" if 0.1 <= share < 0.995 or share in (0, 1) else f"{100 * share:.1f} %"
 
 
-def count_text(count: int, one: str, many: str | None = None) -> str:
+def count_text(count: int, one: str) -> str:
     """A number of things.
 
-    >>> count_text(1, "step"), count_text(12345, "step"), count_text(2, "entry", "entries")
-    ('1 step', '12,345 steps', '2 entries')
+    >>> count_text(1, "step"), count_text(12345, "step")
+    ('1 step', '12,345 steps')
     """
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {one if count == 1 else one + 's'}"
 
 
 def signed_text(change: float) -> str:
