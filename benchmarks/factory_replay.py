@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.factory import LabelledRun, collect, inject, read_corpus
-from prefixguard.factory.contrast import Candidate, candidates, first_cause, literal, point_of_no_return
+from prefixguard.factory.contrast import DecisiveCandidate, candidates, first_cause, literal, point_of_no_return
 from prefixguard.factory.environments import Environments
 from prefixguard.factory.proposers import OracleProposer, ScriptedProposer
 from prefixguard.factory.safe_runs import integrity
@@ -120,7 +120,7 @@ def replays(failures: list[LabelledRun]) -> dict[str, Any]:
     """Each rule's shares."""
     worlds, true, named = Environments(), [truth(run) for run in failures], dict[str, list[int | None]]()
 
-    def says(rule: str, found: Candidate | None) -> None:
+    def says(rule: str, found: DecisiveCandidate | None) -> None:
         named.setdefault(rule, []).append(None if found is None else found.step)
 
     for run in failures:

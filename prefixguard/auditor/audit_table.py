@@ -19,7 +19,18 @@ from prefixguard.metrics import (
     attribution_differences,
     measure_attribution,
 )
-from prefixguard.results import Block, Column, Result, Table, Text, percent, percents, plain_value, to_markdown, to_text
+from prefixguard.results import (
+    Block,
+    Column,
+    Result,
+    TableBlock,
+    Text,
+    percent,
+    percents,
+    plain_value,
+    to_markdown,
+    to_text,
+)
 
 #: Trivial rows that the short table shows; where they have other names, all are.
 STRONGEST = (
@@ -215,7 +226,7 @@ class AuditTable(Result):
         behind = [[row.shown_name, *(_points(row.ahead.get(name)) for _, name in _AHEAD)] for row in rows if row.ahead]
         if behind:
             head = ("minus", *(title for title, _ in _AHEAD))
-            yield Table.of(f"{rows[0].name} minus each other, per cent points", head, behind)
+            yield TableBlock.of(f"{rows[0].name} minus each other, per cent points", head, behind)
         yield Text(
             "Exact-F1 has false alarms on safe runs in its precision, 2 TP / (U + D + FA); by text: 2 TP / (U + D). "
             "D: failed runs with an alarm, FA: safe runs with one, TP: failed runs whose decisive step is blamed. "
@@ -284,12 +295,14 @@ def audit_table(
     return AuditTable(runs, tasks, tuple(rows), tuple(published), tuple(notes))
 
 
-def _table(caption: str, columns: Columns, rows: Sequence[AuditRow], spread: Sequence[str] = tuple(_SPREAD)) -> Table:
+def _table(
+    caption: str, columns: Columns, rows: Sequence[AuditRow], spread: Sequence[str] = tuple(_SPREAD)
+) -> TableBlock:
     cells = [
         [row.shown_name, *(figure_cell(row.figures, name, spread=name in spread) for _, name in columns)]
         for row in rows
     ]
-    return Table.of(caption, [Column(""), *(Column(head, "number") for head, _ in columns)], cells)
+    return TableBlock.of(caption, [Column(""), *(Column(head, "number") for head, _ in columns)], cells)
 
 
 def figure_cell(found: Attribution, name: str, *, spread: bool = True) -> str | tuple[str, str]:

@@ -22,7 +22,7 @@ from prefixguard.metrics import (
     measure_attribution,
     ratio,
 )
-from prefixguard.results import Block, Result, Table, Text, finite, percent, plain_value
+from prefixguard.results import Block, Result, TableBlock, Text, finite, percent, plain_value
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
@@ -44,7 +44,7 @@ class CascadeCurve(Result):
             shares = percent(one.escalated_share), percent(one.calls_saved)
             rows.append(_cells(f"{mark:.4g}", one.gated_figures, *shares))
         below = "A step is escalated where its risk passes the mark; none: every step is asked. saved: calls."
-        return (Table.of("Cascade by mark", ("mark", "escalated", "saved", *_COLUMNS), rows), Text(below))
+        return (TableBlock.of("Cascade by mark", ("mark", "escalated", "saved", *_COLUMNS), rows), Text(below))
 
 
 def cascade_curve(
@@ -141,7 +141,7 @@ class Cascade(Result):
         """The two walks, a row each, and what differs in words."""
         walks = [_cells(self.always.name, self.always_figures), _cells(self.gated.name, self.gated_figures)]
         return (
-            Table.of("Asking at every step, and where the monitor escalates", ("", *_COLUMNS), walks),
+            TableBlock.of("Asking at every step, and where the monitor escalates", ("", *_COLUMNS), walks),
             Text(
                 f"{percent(self.escalated_share)} of {self.prefixes:,} steps escalated; {self.calls_gated:,} calls "
                 f"instead of {self.calls_always:,}: {percent(self.calls_saved)} saved. {self.unasked:,} runs were "

@@ -10,7 +10,7 @@ from prefixguard.auditor.audit_line import AuditLine
 from prefixguard.auditor.audited_system import with_lines
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.metrics import FaultFigures, FaultRow, FaultSets, fault_set_figures, say_yes_to_all
-from prefixguard.results import Block, Result, Table, Text, percent, percents, plain_value
+from prefixguard.results import Block, Result, TableBlock, Text, percent, percents, plain_value
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
@@ -55,7 +55,7 @@ class FaultTable(Result):
                     [name, *f1s, percent(found.precision), percent(found.recall), *(f"{count:,}" for count in counts)]
                 )
             title = f"{_TITLES[grains[place].grain]} (classes of macro-F1: {', '.join(lists)})"
-            blocks.append(Table.of(title, head, cells))
+            blocks.append(TableBlock.of(title, head, cells))
         legend = (
             "micro-F1: all runs pooled. macro-F1: mean over classes, 0 where one is never right; no two figures of "
             "different class lists can be compared. failed: audits without an answer, counted as nothing found. "

@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any
 
 from prefixguard.errors import ConfigError
-from prefixguard.results import Block, Table, Text, fields_of, percent
+from prefixguard.results import Block, TableBlock, Text, fields_of, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def published_blocks(rows: Sequence[PublishedRow]) -> Iterator[Block]:
         )
         for row in rows
     ]
-    yield Table.of("Published, and not of the same protocol or runs", head, cells)
+    yield TableBlock.of("Published, and not of the same protocol or runs", head, cells)
     for caveat, letter in letters.items():
         yield Text(f"{letter}: {caveat}")
     for source, systems in sources.items():

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from prefixguard.behaviours.shell import RUNS, Effect, read_shell
+from prefixguard.behaviours.shell import RUNS, FileEffect, read_shell
 from prefixguard.stepview import StepRecord
 
 _SHELL: Final = "shell"
@@ -66,7 +66,7 @@ class Consequence(NamedTuple):
 
     kind: str
     name: str
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[FileEffect, ...] = ()
 
 
 _SPEAKS = Consequence("speaks", "")
@@ -107,7 +107,7 @@ def is_shell(tool: str) -> bool:
     return kind_of_tool(tool[:200]) == _SHELL
 
 
-def _effects(kind: str, record: StepRecord) -> tuple[Effect, ...]:
+def _effects(kind: str, record: StepRecord) -> tuple[FileEffect, ...]:
     """What a tool that is no shell does to files."""
     if kind in ("acts", "tests"):
         return RUNS
@@ -115,7 +115,7 @@ def _effects(kind: str, record: StepRecord) -> tuple[Effect, ...]:
         return ()
     path = _PATH.search(record.arguments, 0, _LONGEST)
     creates = "create" in record.tool.lower() or _CREATES.search(record.arguments, 0, 400)
-    return (Effect("written", path[1]) if path and creates else Effect("changes"),)
+    return (FileEffect("written", path[1]) if path and creates else FileEffect("changes"),)
 
 
 def is_speech(what: Consequence, tool: str) -> bool:

@@ -9,7 +9,7 @@ command (here-documents, quotes, comments) are not read.
 >>> read_shell("grep -rn name . | head")
 ShellCommand(kind='searches', name='grep', effects=())
 >>> read_shell("echo 1 > a; make").effects
-(Effect(kind='written', path='a'), Effect(kind='runs', path=''))
+(FileEffect(kind='written', path='a'), FileEffect(kind='runs', path=''))
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ _IN_WORDS = re.compile("['’-]|[,.;:!?]$")
 _SENTENCE: Final = 200
 
 
-class Effect(NamedTuple):
+class FileEffect(NamedTuple):
     """What a part of a command does to files.
 
     kind : `changes` the content of a file that is there; a file is `written` whole, or at its end, whether it was there
@@ -127,11 +127,11 @@ class ShellCommand(NamedTuple):
 
     kind: str
     name: str
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[FileEffect, ...] = ()
 
 
 _NOTHING: Final = ShellCommand("", "")
-RUNS: Final = (Effect("runs"),)
+RUNS: Final = (FileEffect("runs"),)
 
 
 def read_shell(command: str) -> ShellCommand:
@@ -146,7 +146,7 @@ def read_shell(command: str) -> ShellCommand:
         return ShellCommand("acts", "python", RUNS)
     bare = _without_texts(command[:_LOOKED_AT])[:_READ]
     best, told = len(_GREATEST), ""
-    effects: list[Effect] = []
+    effects: list[FileEffect] = []
     for part in _PARTS.split(_QUOTED.sub("''", bare)):
         kind, words, of_part = _read_part(part)
         effects += of_part
@@ -189,14 +189,14 @@ def _read_part(part: str) -> ShellCommand:
     while words and (words[0] in _BEFORE or "=" in words[0] or words[0][0] in "-0123456789"):
         words = words[1:]  # assignments, `timeout 60`
     redirected = _REDIRECTED.search(part)
-    into = (Effect("written", redirected[1].strip("'")),) if redirected else ()
+    into = (FileEffect("written", redirected[1].strip("'")),) if redirected else ()
     if not words or words[0] in _BETWEEN or words[0].startswith(("#", "'")):
         return ShellCommand("edits", ">", into) if redirected and not words else _NOTHING
     first = words[0].rpartition("/")[2].lower().removesuffix(".exe").strip("({)}")
     rest = words[1:]
     if first in _RUNNERS or "/" in words[0] or first.endswith((".py", ".sh", ".js")):
         if first == "perl" and any(re.match("-[a-z0-9]*i", word) for word in rest):
-            return ShellCommand("edits", first, (Effect("changes"),))
+            return ShellCommand("edits", first, (FileEffect("changes"),))
         if _TESTING.search(" ".join(words[:6])) or any(word in _WORDS["tests"].split() for word in rest[:4]):
             return ShellCommand("tests", " ".join([first, *rest[:2]]), RUNS)
         kind = _KINDS.get(first, "acts") if first not in ("python", "perl") else "acts"
@@ -204,15 +204,15 @@ def _read_part(part: str) -> ShellCommand:
     if first == "git":
         verb = next((word for word in rest if not word.startswith("-")), "")
         kind = _GIT.get(verb, "edits")
-        changes = (Effect("changes"),) if verb in _CHANGING_GIT else ()
+        changes = (FileEffect("changes"),) if verb in _CHANGING_GIT else ()
         return ShellCommand(kind, f"git {verb}", into or (RUNS if kind == "acts" else changes))
     if redirected:
         return ShellCommand("edits", f"{first} >", RUNS if _KINDS.get(first, "acts") in ("acts", "tests") else into)
     if first == "sed":
         in_place = any(word.startswith(("-i", "--in-place")) for word in rest)
-        return ShellCommand("edits", first, (Effect("changes"),)) if in_place else ShellCommand("reads", first)
+        return ShellCommand("edits", first, (FileEffect("changes"),)) if in_place else ShellCommand("reads", first)
     if first in ("insert", "replace", "truncate", "update", "delete"):
-        return ShellCommand("edits", first, (Effect("changes"),))
+        return ShellCommand("edits", first, (FileEffect("changes"),))
     if first == "find" and any(word in ("-delete", "-exec") for word in rest):
         deletes = "-delete" in rest or "rm" in rest
         return ShellCommand("edits" if deletes else "searches", first)
@@ -220,17 +220,17 @@ def _read_part(part: str) -> ShellCommand:
     return ShellCommand(kind, first, _effects(kind, first, rest))
 
 
-def _effects(kind: str, first: str, rest: list[str]) -> tuple[Effect, ...]:
+def _effects(kind: str, first: str, rest: list[str]) -> tuple[FileEffect, ...]:
     """What a simple command does to files. first, rest: its words."""
     if kind in ("acts", "tests"):
         return RUNS
     paths = [word.strip("'") for word in rest if not word.startswith("-")]
     if first in ("cd", "pushd"):
-        return (Effect("cd", paths[0] if paths else ""),)
+        return (FileEffect("cd", paths[0] if paths else ""),)
     if kind != "edits":
         return ()
     if first == "mkdir":
-        return tuple(Effect("folder", path) for path in paths)
+        return tuple(FileEffect("folder", path) for path in paths)
     if first in ("tee", "create", "cp") and paths:
-        return (Effect("written", paths[-1 if first == "cp" else 0]),)
-    return (Effect("changes"),) if first in _CHANGING else ()
+        return (FileEffect("written", paths[-1 if first == "cp" else 0]),)
+    return (FileEffect("changes"),) if first in _CHANGING else ()

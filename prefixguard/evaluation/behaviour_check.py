@@ -11,7 +11,7 @@ from prefixguard import behaviours as room
 from prefixguard import context
 from prefixguard.behaviours import BY_NAME, DeclaredBehaviours, load_behaviours
 from prefixguard.encoder import tokenize
-from prefixguard.results import Block, Bullets, Result, Table, Text, percent
+from prefixguard.results import Block, Bullets, Result, TableBlock, Text, percent
 from prefixguard.runtime import parse, plain
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, serialize
 from prefixguard.trace import Outcome, Run
@@ -70,7 +70,7 @@ class BehaviourCheck(Result):
             if one.steps or one.declared
         ]  # fmt: skip
         head_row = ["", "kind", "of", "steps", "failed runs", "successful runs"]
-        found = Table.of(f"How often in {self.runs:,} runs, {self.steps:,} steps", head_row, rows)
+        found = TableBlock.of(f"How often in {self.runs:,} runs, {self.steps:,} steps", head_row, rows)
         first = Bullets(tuple(one.first for one in self.counts if one.declared and one.first), "First found")
         never = [f"{name} holds nowhere in these runs: is its condition right?" for name in self.silent]
         return (head, found, *([first] if first.items else []), *[Text(one, "care") for one in never])

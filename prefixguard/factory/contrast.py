@@ -18,7 +18,7 @@ from prefixguard.trace import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DecisiveCandidate:
     """A step that may have decided the run.
 
     place, step: of the decision, from 0, and of the record, from 1. flip: whether the correction alone, with all
@@ -41,10 +41,10 @@ class Candidate:
 
 def candidates(
     world: ReplayableEnvironment, run: LabelledRun, proposals: Sequence[Proposal], *, rolls: int, salt: str
-) -> list[Candidate]:
+) -> list[DecisiveCandidate]:
     """Play every proposal. rolls: continuations of each action; 0 plays flips only. ReplayError where a run cannot be
     played."""
-    decisions, found = world.decisions(run), list[Candidate]()
+    decisions, found = world.decisions(run), list[DecisiveCandidate]()
     for one in proposals:
         decision = decisions[one.place]
         if dict(one.action) == dict(decision.action):
@@ -53,7 +53,7 @@ def candidates(
         if world.chances == "keyed":
             flip = _after(world, run, one.place, one.action).continuation(None) is Outcome.SUCCESS
         values = _values(world, run, one, decision, 1 if world.chances == "none" else rolls, salt)
-        found.append(Candidate(one.place, decision.step, flip, *values, one.reason))
+        found.append(DecisiveCandidate(one.place, decision.step, flip, *values, one.reason))
     return found
 
 
@@ -77,7 +77,7 @@ def _after(world: ReplayableEnvironment, run: LabelledRun, place: int, action: A
     return again
 
 
-def first_cause(found: Sequence[Candidate], margin: float) -> Candidate | None:
+def first_cause(found: Sequence[DecisiveCandidate], margin: float) -> DecisiveCandidate | None:
     """The earliest candidate whose correction alone makes the run succeed; where none does, the one with the largest
     contrast, the earlier of two; None, an abstention, where that is below the margin."""
     flipped = next((one for one in found if one.flip), None)
@@ -87,7 +87,7 @@ def first_cause(found: Sequence[Candidate], margin: float) -> Candidate | None:
     return best if best.contrast >= margin else None
 
 
-def point_of_no_return(found: Sequence[Candidate]) -> Candidate | None:
+def point_of_no_return(found: Sequence[DecisiveCandidate]) -> DecisiveCandidate | None:
     """The earliest candidate after which no continuation succeeded."""
     return next((one for one in found if one.original == 0.0), None)
 
@@ -103,7 +103,7 @@ def literal(world: ReplayableEnvironment, run: LabelledRun, proposals: Sequence[
     return None
 
 
-def evidence(found: Sequence[Candidate]) -> list[dict[str, Any]]:
+def evidence(found: Sequence[DecisiveCandidate]) -> list[dict[str, Any]]:
     """What was found, plain JSON."""
     names = ("place", "step", "flip", "corrected", "original", "contrast", "reason")
     return [{name: getattr(one, name) for name in names} for one in found]

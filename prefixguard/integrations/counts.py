@@ -29,7 +29,7 @@ class ForkedLock:
         self._lock.release()
 
 
-class Counts:
+class GuardCounts:
     """Counters by name. Safe for threads and forks."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from prefixguard.alarm import Level
 from prefixguard.errors import OutputError
 from prefixguard.escalate import EscalatedReading, EscalatedSession
-from prefixguard.integrations.counts import Counts
+from prefixguard.integrations.counts import GuardCounts
 from prefixguard.integrations.events import MAIN, Event
 from prefixguard.integrations.reactions import Reactions
 from prefixguard.integrations.recorder import Recorder
@@ -24,7 +24,7 @@ class EventFlow:
     """Events of one run are taken one at a time, whatever threads they come from: recorded and judged in one order."""
 
     def __init__(
-        self, runs: RunRegistry, recorder: Recorder | None, begin: Begin, reactions: Reactions, counts: Counts
+        self, runs: RunRegistry, recorder: Recorder | None, begin: Begin, reactions: Reactions, counts: GuardCounts
     ) -> None:
         self._runs, self._recorder, self._begin = runs, recorder, begin
         self._reactions, self._counts = reactions, counts

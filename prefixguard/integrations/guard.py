@@ -15,7 +15,7 @@ from weakref import ref
 from prefixguard.errors import AgentStopped, ConfigError, OtherAdapterError, OutputError, TraceError, UsageError
 from prefixguard.escalate import Endpoint, EscalatedSession, Escalator
 from prefixguard.integrations.alarms import ACTIONS, OnAlarm
-from prefixguard.integrations.counts import Counts
+from prefixguard.integrations.counts import GuardCounts
 from prefixguard.integrations.escalation import VerdictThread, guard_escalator
 from prefixguard.integrations.event_flow import EventFlow, unknown
 from prefixguard.integrations.events import MAIN, Event, text_of
@@ -83,7 +83,7 @@ class Guard(FrameworkHooks):
             _refuse_other(self.monitor)
         self.recorder = None if record is None else Recorder(record)
         self._runs = RunRegistry(max_open_runs, idle_seconds)
-        self._counts = Counts()
+        self._counts = GuardCounts()
         self._sinks = SinkThreads(sinks, lambda: self.counters)
         self._reactions = Reactions(on_alarm, shadow, self._sinks, self.count)
         self._flow = EventFlow(self._runs, self.recorder, lambda *of: self._session(*of), self._reactions, self._counts)

@@ -70,7 +70,7 @@ def span_key(context: Any) -> tuple[Any, Any]:
 
 
 @dataclass(eq=False)
-class SpanAgent:
+class TracedAgent:
     """One agent of a run. scope : the span that it works below. until : the span that it ends with; None: with the run.
 
     head, tail, system : of its conversation, by `ModelCall`. since : when its model's last call ended, in nanoseconds.
@@ -162,7 +162,7 @@ class SpanRun:
         """of_run : arguments of `Guard.run`."""
         self._guard, self._of_run = guard, of_run
         self._lock = threading.RLock()  # held while something is told
-        self.agents: list[SpanAgent] = []
+        self.agents: list[TracedAgent] = []
 
     @property
     def is_over(self) -> bool:
@@ -205,7 +205,7 @@ class SpanRun:
             for agent in reversed(self.agents):
                 agent.end()
 
-    def _agent(self, node: SpanNode, call: ModelCall, since: int) -> SpanAgent:
+    def _agent(self, node: SpanNode, call: ModelCall, since: int) -> TracedAgent:
         """The agent whose model was asked, begun where it is new. A call that began before an agent's last one was over
         is not that agent's."""
         scope = None if node.top.run is None else self._scope(node)
@@ -222,7 +222,7 @@ class SpanRun:
         for agent in (*here, *known, *anew):
             agent.scope = scope
             return agent
-        agent = self._below(node, scope) if self.agents else SpanAgent(self._begin(node, call, scope), scope)
+        agent = self._below(node, scope) if self.agents else TracedAgent(self._begin(node, call, scope), scope)
         self.agents.append(agent)
         return agent
 
@@ -245,7 +245,7 @@ class SpanRun:
         self._guard.no_nudges(run.id, "spans of OpenTelemetry cannot nudge: use a hook that can")
         return run
 
-    def _below(self, node: SpanNode, scope: SpanNode | None) -> SpanAgent:
+    def _below(self, node: SpanNode, scope: SpanNode | None) -> TracedAgent:
         """An agent that begins below another one, or beside it."""
         owner, until, tool = self.agents[0], None, ""
         for at in () if scope is None else (scope, *scope.chain):
@@ -259,4 +259,4 @@ class SpanRun:
         call_id = named[0] if len(named) == 1 else f"{node.key[1] if until is None else until.key[1]:x}"
         name = "agent" if scope is None or scope.above is None else agent_name(scope.span)
         below = owner.watched.delegate(name, call_id=call_id, answers=False)
-        return SpanAgent(below, scope, until or owner.until)
+        return TracedAgent(below, scope, until or owner.until)

@@ -63,7 +63,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableBlock:
     """Rows under columns; the first cell names its row. marked: rows that stand out."""
 
     caption: str
@@ -80,13 +80,13 @@ class Table:
         *,
         words: Collection[int] = (),
         marked: Collection[int] = (),
-    ) -> Table:
+    ) -> TableBlock:
         """A table from plain rows, which are filled up where they are short.
 
         head: names or columns; a name is a column of text in the first place, of numbers in all others, and of long
         text in the places `words`. rows: a cell is its text, (text, small) or a `Cell`.
 
-        >>> Table.of("Runs", ["", "failed"], [["air", ("12.0 %", "[8, 15]")], ["retail"]]).rows[1]
+        >>> TableBlock.of("Runs", ["", "failed"], [["air", ("12.0 %", "[8, 15]")], ["retail"]]).rows[1]
         (Cell(text='retail', small='', svg=''), Cell(text='', small='', svg=''))
         """
         columns = tuple(
@@ -184,7 +184,7 @@ class Card:
     blocks: tuple[Block, ...]
 
 
-Block: TypeAlias = "Heading | Text | Bullets | Table | Figure | Image | Verbatim | Facts | Pair | Folded | Card"
+Block: TypeAlias = "Heading | Text | Bullets | TableBlock | Figure | Image | Verbatim | Facts | Pair | Folded | Card"
 
 
 @dataclass(frozen=True, slots=True)

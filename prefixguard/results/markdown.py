@@ -17,7 +17,7 @@ from prefixguard.results.blocks import (
     Image,
     Page,
     Pair,
-    Table,
+    TableBlock,
     Text,
     Verbatim,
 )
@@ -35,7 +35,7 @@ def to_markdown(blocks: Sequence[Block], *, level: int = 2) -> str:
 
     level: of the headings, from 1.
 
-    >>> print(to_markdown([Table.of("Runs", ["", "AUPRC"], [["a|b", (".541", "[.490, .600]")]])]), end="")
+    >>> print(to_markdown([TableBlock.of("Runs", ["", "AUPRC"], [["a|b", (".541", "[.490, .600]")]])]), end="")
     **Runs**
     <BLANKLINE>
     |  | AUPRC |
@@ -82,7 +82,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
                 yield escaped(block.title)
                 yield ""
             yield from (f"- {escaped(item)}" for item in block.items)
-        case Table():
+        case TableBlock():
             yield from _table(block)
         case Figure():
             yield f"*Drawing.* {escaped(block.alt)}"
@@ -115,7 +115,7 @@ def _inside(blocks: Sequence[Block], level: int) -> Iterator[str]:
         yield ""
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: TableBlock) -> Iterator[str]:
     """Columns that hold nothing but drawings are left out."""
     kept = table.filled
     if table.caption:

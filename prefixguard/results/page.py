@@ -24,7 +24,7 @@ from prefixguard.results.blocks import (
     Pair,
     Section,
     Summary,
-    Table,
+    TableBlock,
     Text,
     Verbatim,
 )
@@ -117,7 +117,7 @@ def _block(block: Block) -> str:
         case Bullets():
             title = f"<p class=lead>{_text(block.title)}</p>" if block.title else ""
             return title + "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in block.items) + "</ul>"
-        case Table():
+        case TableBlock():
             return _table(block)
         case Figure():
             return _figure(block)
@@ -153,7 +153,7 @@ def _facts(facts: Facts) -> str:
     return f'<dl class="figures">{"".join(items)}</dl>'
 
 
-def _table(table: Table) -> str:
+def _table(table: TableBlock) -> str:
     classes = ["" if column.kind == "text" else f' class="{column.kind}"' for column in table.columns]
     said = [_text(column.name) for column in table.columns]
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for kind, name in zip(classes, said, strict=True))

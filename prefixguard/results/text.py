@@ -22,7 +22,7 @@ from prefixguard.results.blocks import (
     Heading,
     Image,
     Pair,
-    Table,
+    TableBlock,
     Text,
     Verbatim,
 )
@@ -40,7 +40,7 @@ _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 def to_text(blocks: Sequence[Block]) -> str:
     """The blocks as text of at most `WIDTH` columns, ending without a newline.
 
-    >>> print(to_text([Text("2 runs."), Table.of("Runs", ["", "AUPRC"], [["air", (".541", "[.490, .600]")]])]))
+    >>> print(to_text([Text("2 runs."), TableBlock.of("Runs", ["", "AUPRC"], [["air", (".541", "[.490, .600]")]])]))
     2 runs.
     <BLANKLINE>
     Runs
@@ -53,7 +53,7 @@ def to_text(blocks: Sequence[Block]) -> str:
         told = "\n".join(line.rstrip() for line in visible(_written(block)).split("\n"))
         if not told:
             continue
-        below = isinstance(block, Text) and isinstance(before, Text | Table | Heading)
+        below = isinstance(block, Text) and isinstance(before, Text | TableBlock | Heading)
         if before is not None and not below and not isinstance(before, Heading):
             lines.append("")
         lines.append(told)
@@ -107,7 +107,7 @@ def _written(block: Block) -> str:
         case Bullets():
             items = [wrapped(f"- {visible(item)}", hanging="  ") for item in block.items]
             return "\n".join([wrapped(visible(block.title)), *items] if block.title else items)
-        case Table():
+        case TableBlock():
             caption = [wrapped(visible(block.caption))] if block.caption else []
             return "\n".join([*caption, *_table(block)])
         case Facts():
@@ -123,7 +123,7 @@ def _written(block: Block) -> str:
             return ""
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: TableBlock) -> Iterator[str]:
     """Small parts in a column of their own beside their figures; empty columns and a head without a word left out."""
     columns: list[_Column] = []
     for i in table.filled:

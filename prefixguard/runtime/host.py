@@ -73,7 +73,7 @@ _TO_THE_END = 3600.0
 _WAITS = 2000
 
 
-class Turn:
+class CallTurn:
     """The one of this interpreter, `TURN`."""
 
     __slots__ = ("_forker", "_holder", "_inside", "_is_over", "_lock")
@@ -169,7 +169,7 @@ class Turn:
             holder[1].release()
 
 
-TURN = Turn()
+TURN = CallTurn()
 atexit.register(TURN.before_exit)  # what is registered later runs before it: guards close first
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=TURN.before_fork, after_in_parent=TURN.after_fork, after_in_child=TURN.renew)

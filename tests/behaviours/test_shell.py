@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from prefixguard.behaviours.shell import Effect, read_shell
+from prefixguard.behaviours.shell import FileEffect, read_shell
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ from prefixguard.behaviours.shell import Effect, read_shell
 )
 def test_effects_in_their_order(command: str, kind: str, effects: list[tuple[str, str]]) -> None:
     read = read_shell(command)
-    assert (read.kind, list(read.effects)) == (kind, [Effect(*one) for one in effects])
+    assert (read.kind, list(read.effects)) == (kind, [FileEffect(*one) for one in effects])
 
 
 @pytest.mark.usefixtures("collected")

@@ -28,7 +28,7 @@ from prefixguard.evaluation.report import (
 from prefixguard.evaluation.report.report import TITLES
 from prefixguard.evaluation.report.sections import POINTS, precision_recall
 from prefixguard.metrics import average_precision
-from prefixguard.results import Block, Card, Figure, Folded, Pair, Result, Table, Text, escaped, number, percent
+from prefixguard.results import Block, Card, Figure, Folded, Pair, Result, TableBlock, Text, escaped, number, percent
 from prefixguard.runtime import load
 from prefixguard.stepview import read_runs
 from prefixguard.trace import Outcome, task_key
@@ -61,8 +61,8 @@ def inside(blocks: tuple[Block, ...]) -> list[Block]:
     return found
 
 
-def tables(report: EvaluationReport, key: str) -> list[Table]:
-    return [block for block in inside(report.section(key).blocks) if isinstance(block, Table)]
+def tables(report: EvaluationReport, key: str) -> list[TableBlock]:
+    return [block for block in inside(report.section(key).blocks) if isinstance(block, TableBlock)]
 
 
 def test_tables_hold_the_figures_of_the_table_json(report: EvaluationReport) -> None:
@@ -224,7 +224,7 @@ def test_long_runs_keep_every_step_in_the_ribbon_and_the_alert_in_the_table(give
     table = replace(given.table, behind=behind)
     report = EvaluationReport.of(replace(given, table=table, examples=[ExampleRun(example.run, steps, readings)]))
     (card,) = [block for block in report.section("examples").blocks if isinstance(block, Card)]
-    (table,) = [block for block in inside(card.blocks) if isinstance(block, Table)]
+    (table,) = [block for block in inside(card.blocks) if isinstance(block, TableBlock)]
     (ribbon,) = [block for block in card.blocks if isinstance(block, Figure)]
     assert ribbon.svg.count('class="cell"') == n
     shown = [row[0].text for row in table.rows]

@@ -12,7 +12,7 @@ from model_server import model_server, says
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.escalate import Endpoint
 from prefixguard.factory import LabelledRun, collect, inject, read_corpus, replay, write_corpus
-from prefixguard.factory.contrast import Candidate, candidates, first_cause, literal, point_of_no_return
+from prefixguard.factory.contrast import DecisiveCandidate, candidates, first_cause, literal, point_of_no_return
 from prefixguard.factory.environments import Environments
 from prefixguard.factory.injecting import _differs_first
 from prefixguard.factory.proposers import OracleProposer, ScriptedProposer
@@ -169,8 +169,8 @@ def test_the_literal_rule_is_early(corpus: list[LabelledRun]) -> None:
 
 
 def test_the_rules_by_hand() -> None:
-    def one(place: int, flip: bool | None, corrected: float, original: float) -> Candidate:
-        return Candidate(place, place + 1, flip, corrected, original)
+    def one(place: int, flip: bool | None, corrected: float, original: float) -> DecisiveCandidate:
+        return DecisiveCandidate(place, place + 1, flip, corrected, original)
 
     found = [one(0, False, 0.9, 0.8), one(2, None, 0.9, 0.1), one(4, False, 0.8, 0.0)]
     assert first_cause(found, 0.05) is found[1]

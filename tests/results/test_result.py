@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prefixguard.results import Block, Result, Table, Text, plain_value
+from prefixguard.results import Block, Result, TableBlock, Text, plain_value
 
 
 class Colour(StrEnum):
@@ -38,7 +38,7 @@ class Outer(Result):
     behind: object = field(default=None, repr=False)
 
     def blocks(self) -> tuple[Block, ...]:
-        return (Text("outer"), Table.of("Caption", ["", "x"], [["row", "1"]]))
+        return (Text("outer"), TableBlock.of("Caption", ["", "x"], [["row", "1"]]))
 
 
 def outer() -> Outer:

@@ -22,7 +22,7 @@ from tiny_monitor import call, calm_run, failing_run, result, say
 from prefixguard.bundle import write_bundle
 from prefixguard.errors import UsageError
 from prefixguard.runtime import Level, Monitor, Reading, Session, load
-from prefixguard.runtime.host import Turn, is_hosts
+from prefixguard.runtime.host import CallTurn, is_hosts
 from prefixguard.stepview import StepRecord
 
 
@@ -508,7 +508,7 @@ class TestFork:
 
 def test_a_fork_waits_for_calls_and_calls_wait_for_it() -> None:
     """So that a child never inherits a lock that a library holds for a thread that the child does not have."""
-    turn, inside, go_on, order = Turn(), threading.Event(), threading.Event(), []
+    turn, inside, go_on, order = CallTurn(), threading.Event(), threading.Event(), []
 
     def call() -> None:
         turn.enter()

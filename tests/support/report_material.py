@@ -18,7 +18,7 @@ from prefixguard.evaluation.report import (
     SymbolLine,
     choose_examples,
 )
-from prefixguard.results import Block, Result, Table, Text
+from prefixguard.results import Block, Result, TableBlock, Text
 from prefixguard.runtime import Reading
 
 #: Text that tries to leave its place in HTML, in attributes, in SVG, in Markdown and on a terminal.
@@ -51,7 +51,7 @@ class Finding(Result):
         return {"text": self.text, "nothing": float("nan")}
 
     def blocks(self) -> tuple[Block, ...]:
-        return (Text(self.text), Table.of("Tokens", ["field", "token", "AUROC"], [["status", self.text, ".513"]]))
+        return (Text(self.text), TableBlock.of("Tokens", ["field", "token", "AUROC"], [["status", self.text, ".513"]]))
 
 
 LEAKS = "Leak audit of 90 runs. Nothing was found."

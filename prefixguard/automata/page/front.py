@@ -10,7 +10,7 @@ from prefixguard.automata.summary.state_alarms import changes
 from prefixguard.automata.summary.state_figures import StateFigures
 from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
 from prefixguard.bundle import AlarmCount, AlarmPerformance
-from prefixguard.results import Block, Bullets, Column, Facts, Folded, Table, Text, percents
+from prefixguard.results import Block, Bullets, Column, Facts, Folded, TableBlock, Text, percents
 
 
 def alarm_blocks(found: AlarmPerformance, base: float) -> Iterator[Block]:
@@ -30,7 +30,7 @@ def alarm_blocks(found: AlarmPerformance, base: float) -> Iterator[Block]:
     left = f"with more than {count_text(found.horizon, 'step')} left"
     names = ("Failures caught", "False alarms", left, "Median steps left")
     rows = [_row(one, found) for one in found.rows]
-    yield Table.of("", [Column("Alarm by", "text"), *(Column(name, "number") for name in names)], rows, marked=[0])
+    yield TableBlock.of("", [Column("Alarm by", "text"), *(Column(name, "number") for name in names)], rows, marked=[0])
     yield Facts(tuple(_facts(found)))
 
 
@@ -115,7 +115,7 @@ def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str
     return " ".join(said)
 
 
-def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> Table:
+def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> TableBlock:
     risks = summary.risks
     names = ("First alarms, failed runs", "successful runs", "Mean risk", "Usual, 90 % interval", "Evidence", "Step")
     head = [Column("State", "text"), *(Column(name, "number") for name in names)]
@@ -153,7 +153,7 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
                 " ".join(filter(None, (*one.flags, one.doubt))),
             ]
         )
-    return Table.of("", [*head, *words], rows)
+    return TableBlock.of("", [*head, *words], rows)
 
 
 def alarms_at(summary: AutomatonSummary, state: StateFigures) -> str:

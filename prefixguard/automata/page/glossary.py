@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from prefixguard.automata.summary import AutomatonSummary, Entry
 from prefixguard.automata.summary.wording import count_text, one_line, share_text, signed_text
-from prefixguard.results import Block, Column, Heading, Table, Text, escaped, to_markdown
+from prefixguard.results import Block, Column, Heading, TableBlock, Text, escaped, to_markdown
 
 #: Code points kept of a name (gloss, tool, term), of a sentence (example) and of a definition, which is of use whole.
 NAME_LETTERS = 120
@@ -38,16 +38,16 @@ def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
         (str(e.symbol), _gloss(e), f"{e.count:,}", share_text(e.share), signed_text(e.risk_change), _history(e))
         for e in met
     ]
-    yield Table.of("", [*head, Column("History", "text")], rows)
+    yield TableBlock.of("", [*head, Column("History", "text")], rows)
     for number, meaning in enumerate(summary.expressions):
         yield Text(("" if number else "What the expressions mean. ") + one_line(meaning, DEFINITION_LETTERS))
     yield Heading("States")
     said = [(str(one.state), one.sentence) for one in sorted(summary.ranked, key=lambda one: one.state)]
     leading = "What leads there, with its share of the steps into the state"
-    yield Table.of("", [Column("State", "number"), Column(leading, "words")], said)
+    yield TableBlock.of("", [Column("State", "number"), Column(leading, "words")], said)
     for entry in met:
         yield Heading(f"{entry.symbol}: {_gloss(entry)}")
-        yield Table.of("", [Column("", "text"), Column("", "words")], list(_facts(entry)))
+        yield TableBlock.of("", [Column("", "text"), Column("", "words")], list(_facts(entry)))
 
 
 def _facts(entry: Entry) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, alarm_threshold, allowed_exceedances, run_maximum, runs_needed
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.results import Block, Result, Table, Text, fields_of, percent
+from prefixguard.results import Block, Result, TableBlock, Text, fields_of, percent
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
@@ -122,7 +122,7 @@ class AlarmResampling(Result):
             ("runs that share tasks (breaks)", self.shared),
         )
         head = ["", "calibrated on", "held", "expected", "false alarms", "failed alerted", "early"]
-        return (Table.of(title, head, [[name, *_cells(one)] for name, one in named]),)
+        return (TableBlock.of(title, head, [[name, *_cells(one)] for name, one in named]),)
 
 
 def _cells(one: HeldShare | None) -> list[str]:

@@ -14,7 +14,7 @@ from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.tables.alerts import AlarmGroups
 from prefixguard.metrics import Resamples, ratio
 from prefixguard.metrics.resampling import exact_interval
-from prefixguard.results import Block, Cell, Result, Table, Text, percent, percents
+from prefixguard.results import Block, Cell, Result, TableBlock, Text, percent, percents
 from prefixguard.stepview import FIELDS, StepRecord
 from prefixguard.trace import Run
 
@@ -101,7 +101,7 @@ class Detection(Result):
         head = ("Budget", "detected", "too early", "missed", "delay, steps", "alarmed without onset")
         counted = f"{self.runs:,} runs with an onset, {self.without:,} without ({self.without_failed:,} of them failed)"
         return (
-            Table.of(f"Time to detection: {counted}", head, [_line(row) for row in self.rows]),
+            TableBlock.of(f"Time to detection: {counted}", head, [_line(row) for row in self.rows]),
             Text(
                 "Detected: the first alarm comes at the onset or after it. Too early: before it. Delay: steps from the "
                 "onset to the alarm of detected runs, median and quartiles."

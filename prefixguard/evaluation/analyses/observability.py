@@ -28,7 +28,7 @@ import numpy.typing as npt
 from prefixguard.errors import ConfigError
 from prefixguard.evaluation.tables.rows import ScoreRow
 from prefixguard.metrics import Prefixes, average_precision, phi, phi_inverse, ratio, step_index
-from prefixguard.results import Block, Result, Table, Text, number, plain_value
+from prefixguard.results import Block, Result, TableBlock, Text, number, plain_value
 
 Float = npt.NDArray[np.float64]
 
@@ -108,7 +108,7 @@ class Observability(Result):
                 f"the imminent label (fails, and ends within {self.horizon} more steps)."
             )
         lines += [WARNING, *self.remarks()]
-        return (Table.of("Observability: AUPRC against phi of its prevalence", head, rows), *map(Text, lines))
+        return (TableBlock.of("Observability: AUPRC against phi of its prevalence", head, rows), *map(Text, lines))
 
     def remarks(self) -> list[str]:
         """What the numbers say, a sentence each."""

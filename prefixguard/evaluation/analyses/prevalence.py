@@ -12,7 +12,7 @@ import numpy as np
 
 from prefixguard.evaluation.tables.rows import ScoreRow
 from prefixguard.metrics import REFERENCE_PREVALENCES, Prefixes, ReferenceRanking, Resamples, interval
-from prefixguard.results import Block, Cell, Result, Table, Text, fields_of, number, spread
+from prefixguard.results import Block, Cell, Result, TableBlock, Text, fields_of, number, spread
 
 #: Beside the first row, what is shown; JSON has all.
 _SHOWN = ("step index", "end oracle")
@@ -57,7 +57,7 @@ class PrevalenceTable(Result):
         titles = (("Imminent risk", self.imminent), ("Outcome risk", self.outcome))
         return (*(self._table(title, rows) for title, rows in titles if rows), Text(CAUTION))
 
-    def _table(self, title: str, rows: Sequence[PrevalenceRow]) -> Table:
+    def _table(self, title: str, rows: Sequence[PrevalenceRow]) -> TableBlock:
         cells = []
         for row in (rows[0], *(row for row in rows[1:] if row.name in _SHOWN)):
             line = [Cell(f"{row.name} *" if row.oracle else row.name), Cell(number(row.auprc))]
@@ -65,7 +65,7 @@ class PrevalenceTable(Result):
                 line.append(Cell(number(row.auprc_at[reference]), spread(row.intervals.get(reference))))
             cells.append(line)
         caption = f"{title}: AUPRC at the own prevalence ({number(rows[0].prevalence)}) and at others"
-        return Table.of(caption, ["", "own", *map(number, self.references)], cells, marked={0})
+        return TableBlock.of(caption, ["", "own", *map(number, self.references)], cells, marked={0})
 
 
 def prevalence_table(

@@ -14,7 +14,7 @@ import numpy as np
 
 from prefixguard.evaluation.tables.rows import ScoreRow
 from prefixguard.metrics import Prefixes, Ranking, Resamples
-from prefixguard.results import Block, Cell, Result, Table, Text, number, percent, spread
+from prefixguard.results import Block, Cell, Result, TableBlock, Text, number, percent, spread
 
 SHARES = (0.25, 0.5, 0.75, 1.0)
 #: Steps of the shortest run that counts, so that each share ends at a step of its own.
@@ -62,7 +62,7 @@ class SharesSeen(Result):
             f"{percent(self.failed_runs / self.runs)} failed)"
         )
         head = ["", *(f"{100 * share:g} %" for share in SHARES)]
-        return Table.of(caption, head, cells, marked={0}), Text(CAUTION)
+        return TableBlock.of(caption, head, cells, marked={0}), Text(CAUTION)
 
 
 def shares_seen(

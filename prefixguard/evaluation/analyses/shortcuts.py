@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.metrics import Prefixes, Resamples, at_remaining, interval, paired_difference
-from prefixguard.results import Block, Result, Table, Text, fields_of, finite, number, percent, spread
+from prefixguard.results import Block, Result, TableBlock, Text, fields_of, finite, number, percent, spread
 from prefixguard.runtime import plain
 
 Float = npt.NDArray[np.float64]
@@ -125,7 +125,7 @@ class Shortcuts(Result):
         more = len(self.groups) - SHOWN
         rows += [[f"and {more} more"]] if more > 0 else []
         title = f"Shortcuts: is it the run, or the {self.grouped_by}? (outcome AUROC at matched remaining steps)"
-        table = Table.of(title, [self.grouped_by, "runs", "tasks", "failed", "outcome AUROC"], rows)
+        table = TableBlock.of(title, [self.grouped_by, "runs", "tasks", "failed", "outcome AUROC"], rows)
         return (table, Text(self.text))
 
     def _shown(self, figure: str) -> str:

@@ -10,7 +10,7 @@ from prefixguard.evaluation.data_check.budgets import BudgetCheck, SideCount
 from prefixguard.evaluation.data_check.curve import LearningCurve
 from prefixguard.evaluation.data_check.traits import DataFinding, GroupCheck, LengthCheck, RepeatCheck
 from prefixguard.evaluation.leaks import LeakFinding
-from prefixguard.results import Block, Bullets, Result, Table, Text, fields_of, number, percent, spread
+from prefixguard.results import Block, Bullets, Result, TableBlock, Text, fields_of, number, percent, spread
 from prefixguard.runtime import plain
 
 #: A finding of the check, or of the leak audit that it carries along.
@@ -85,14 +85,14 @@ class DataCheck(Result):
         sides = [[one.side, f"{one.tasks:,}", f"{one.runs:,}", f"{one.failed:,}"] for one in self.sides]
         return (
             Text(head),
-            Table.of("The split of a training", ["", "tasks", "runs", "failed"], sides),
+            TableBlock.of("The split of a training", ["", "tasks", "runs", "failed"], sides),
             self._budgets(),
             *([_groups(self.groups)] if self.groups else []),
             *([] if self.curve is None or not self.curve.points else _curve(self.curve)),
             self._found(),
         )
 
-    def _budgets(self) -> Table:
+    def _budgets(self) -> TableBlock:
         head = ["", "confidence", "successful tasks needed", "by split", "with moves", "more tasks"]
         rows = []
         for one in sorted(self.budgets, key=lambda check: check.budget):
@@ -100,7 +100,7 @@ class DataCheck(Result):
             name = f"{100 * one.budget:g} %" + (" (asked for)" if one is self.budgets[0] else "")
             counts = (f"{n:,}" for n in (one.needed, one.by_split, one.available))
             rows.append([name, f"{100 * one.confidence:g} %", *counts, more])
-        return Table.of("Alarm budgets", head, rows)
+        return TableBlock.of("Alarm budgets", head, rows)
 
     def _found(self) -> Block:
         found: list[tuple[str, str]] = [(one.severity, one.text) for one in (*self.leaks, *self.findings)]
@@ -123,7 +123,7 @@ def _subject(finding: SaidFinding) -> str:
     return "length" if finding.token == "number of steps" else "step cap"
 
 
-def _groups(checks: Sequence[GroupCheck]) -> Table:
+def _groups(checks: Sequence[GroupCheck]) -> TableBlock:
     rows = []
     for check in checks:
         rows.append([f"{check.name} ({check.n_values} values)", "", "", number(check.auroc)])
@@ -133,10 +133,10 @@ def _groups(checks: Sequence[GroupCheck]) -> Table:
         ]
         if check.n_values > len(check.values):
             rows.append([f"  ... {check.n_values - len(check.values)} more"])
-    return Table.of("Groups", ["", "runs", "failed", "AUROC of the group alone"], rows)
+    return TableBlock.of("Groups", ["", "runs", "failed", "AUROC of the group alone"], rows)
 
 
-def _curve(curve: LearningCurve) -> tuple[Table, Text]:
+def _curve(curve: LearningCurve) -> tuple[TableBlock, Text]:
     rows: list[list[str | tuple[str, str]]] = [
         [
             f"{point.share:.0%} of the training tasks",
@@ -152,6 +152,6 @@ def _curve(curve: LearningCurve) -> tuple[Table, Text]:
     head = ["", "tasks", "runs", "imminent AUPRC", "rem"]
     held = f"On {curve.test_runs:,} held-out runs of {curve.test_tasks:,} tasks."
     return (
-        Table.of("Learning curve (boosted trees)", head, rows),
+        TableBlock.of("Learning curve (boosted trees)", head, rows),
         Text(f"{held} rem: outcome AUROC at matched remaining steps."),
     )

@@ -16,7 +16,7 @@ from prefixguard.evaluation.judge.question import JudgeOutcome, JudgeQuestion, p
 from prefixguard.evaluation.tables.evaluation_table import Behind, EvaluationTable
 from prefixguard.evaluation.tables.figures import RISKS, Basis, RiskFigures, compared, risk_table
 from prefixguard.metrics import Prefixes, Resamples
-from prefixguard.results import Block, Result, Table, Text, fields_of, number, percent
+from prefixguard.results import Block, Result, TableBlock, Text, fields_of, number, percent
 
 #: Rows that are measured with the judge, where the table has them; the monitor comes first.
 BESIDE = ("step index", "end oracle")
@@ -158,7 +158,7 @@ class JudgeResult(Result):
         faults = ", ".join(f"{count} {fault}" for fault, count in self.faults.items() if fault != "no reply")
         return f"Of these, {', '.join(parts)}" + (f"; unreadable: {faults}." if faults else ".")
 
-    def _risk(self, risk: str, meaning: str) -> Table:
+    def _risk(self, risk: str, meaning: str) -> TableBlock:
         rows = self.figures[risk]
         share = number(rows["judge"].prevalence)
         return risk_table(

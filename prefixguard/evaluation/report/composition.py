@@ -18,7 +18,7 @@ from prefixguard.results import (
     Figure,
     Key,
     Pair,
-    Table,
+    TableBlock,
     Verbatim,
     bar_chart,
     counts,
@@ -97,14 +97,14 @@ def _groups(given: ReportInput) -> list[tuple[str, int, int]]:
     return sorted(found, key=lambda entry: (-entry[1], entry[0]))
 
 
-def _tables(given: ReportInput, groups: list[tuple[str, int, int]], sides: dict[str, int]) -> Iterator[Table]:
+def _tables(given: ReportInput, groups: list[tuple[str, int, int]], sides: dict[str, int]) -> Iterator[TableBlock]:
     if groups:
         shown, rest = groups[:GROUPS], groups[GROUPS:]
         if rest:
             shown.append((f"{len(rest)} others", sum(n for _, n, _ in rest), sum(k for _, _, k in rest)))
         what = given.table.grouped_by or "group"
         rows = [[name(title) or "–", f"{n:,}", f"{k:,}", percent(k / n)] for title, n, k in shown]
-        yield Table.of(f"Runs by {what}", [what.capitalize(), "runs", "failed", "share"], rows)
+        yield TableBlock.of(f"Runs by {what}", [what.capitalize(), "runs", "failed", "share"], rows)
     out = given.table.left_out
     reasons = {
         **{f"task or repeat used for {use}": count for use, count in out.by_use.items()},
@@ -113,10 +113,10 @@ def _tables(given: ReportInput, groups: list[tuple[str, int, int]], sides: dict[
         "counted although in sample": out.in_sample,
     }
     left = [[why, f"{count:,}"] for why, count in reasons.items() if count]
-    yield Table.of(f"Runs left out: {out.runs:,}", ["Why", "runs"], left or [["none", "0"]])
+    yield TableBlock.of(f"Runs left out: {out.runs:,}", ["Why", "runs"], left or [["none", "0"]])
     if sides:
         rows = [[name(side), f"{count:,}"] for side, count in sides.items()]
-        yield Table.of("Runs the monitor was made from, by use", ["Use", "runs"], rows)
+        yield TableBlock.of("Runs the monitor was made from, by use", ["Use", "runs"], rows)
 
 
 def reproduction_section(given: ReportInput) -> Made:
@@ -124,7 +124,7 @@ def reproduction_section(given: ReportInput) -> Made:
     facts, by_group = dict(_facts(given)), given.alarm_groups
     blocks: list[Block] = [Verbatim(visible(given.command), "Command")] if given.command else []
     rows = [[what, plain(value, TEXT_LETTERS)] for what, value in facts.items()]
-    blocks.append(Table.of("Monitor, data and versions", ("What", "value"), rows, words={1}))
+    blocks.append(TableBlock.of("Monitor, data and versions", ("What", "value"), rows, words={1}))
     blocks += _thresholds(given)
     data = {
         "command": given.command,
@@ -166,7 +166,7 @@ def _facts(given: ReportInput) -> Iterator[tuple[str, str]]:
     yield from ((str(what), str(value)) for what, value in given.facts.items())
 
 
-def _thresholds(given: ReportInput) -> Iterator[Table]:
+def _thresholds(given: ReportInput) -> Iterator[TableBlock]:
     """The thresholds by budget, and those by group."""
     counted = ("calibration runs", "needed at least")
     if given.thresholds:
@@ -175,13 +175,13 @@ def _thresholds(given: ReportInput) -> Iterator[Table]:
             for budget, one in sorted(given.thresholds.items())
         ]
         head = ("Budget", "alarm above", "watch above", *counted)
-        yield Table.of("Thresholds on the risk of failing at all", head, rows)
+        yield TableBlock.of("Thresholds on the risk of failing at all", head, rows)
     if given.alarm_groups is not None:
         groups = given.alarm_groups.thresholds
         by = name(groups.by)
         rows = [[name(value), _alarm(one, "the common one"), *_runs(one)] for value, one in groups.of.items()]
         caption = f"Thresholds by {by}, at a budget of {100 * given.policy.budget:g} %"
-        yield Table.of(caption, (by.capitalize(), "alarm above", *counted), rows)
+        yield TableBlock.of(caption, (by.capitalize(), "alarm above", *counted), rows)
 
 
 def _alarm(one: Thresholds, without: str) -> str:

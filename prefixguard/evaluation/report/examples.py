@@ -29,7 +29,7 @@ from prefixguard.results import (
     Folded,
     Key,
     Plot,
-    Table,
+    TableBlock,
     Text,
     colour_of,
     number,
@@ -270,7 +270,7 @@ def _cell(reading: Reading, step: str, x: float, top: float, wide: float, number
     )
 
 
-def _table(one: _Example) -> Table:
+def _table(one: _Example) -> TableBlock:
     readings = one.shown.readings
     listed = _listed(readings, one.alert)
     rows = []
@@ -288,7 +288,7 @@ def _table(one: _Example) -> Table:
             ]
         )
     cut = "" if len(listed) == len(readings) else f" ({len(listed)} of {len(readings):,}, around changes)"
-    return Table.of(
+    return TableBlock.of(
         f"Steps of run {name(one.run_id)}{cut}",
         ("Step", Column("tool"), "failing at all", "failing soon", Column("level"), "why", "what happened"),
         rows,

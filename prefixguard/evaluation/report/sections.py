@@ -27,7 +27,7 @@ from prefixguard.results import (
     Key,
     Pair,
     Plot,
-    Table,
+    TableBlock,
     Text,
     Verbatim,
     bar_chart,
@@ -60,7 +60,7 @@ def scores_section(given: ReportInput) -> Made:
     noted = [[_starred(title, row.oracle), row.note] for title, row in table.baselines.items() if row.note]
     blocks: list[Block] = [*table.score_blocks()]
     if noted:
-        rows = Table.of("Rows of the tables", ["Row", "what it is"], noted, words={1})
+        rows = TableBlock.of("Rows of the tables", ["Row", "what it is"], noted, words={1})
         blocks.append(Folded("What each row is", (rows,)))
     blocks += [Text(note, "care") for note in (*table.notes, *given.notes)]
     best = {which: best_honest(table, which) for which in RISK_TITLES}
@@ -191,7 +191,7 @@ def reliability_section(given: ReportInput) -> Made | None:
             [f"{number(one.low)} to {number(one.high)}", f"{one.prefixes:,}", number(one.mean_risk), number(one.rate)]
             for one in bins
         ]
-        tables.append(Table.of(f"{title}: reliability", ["Risks", "steps", "mean risk", "came true"], rows))
+        tables.append(TableBlock.of(f"{title}: reliability", ["Risks", "steps", "mean risk", "came true"], rows))
         data[which] = plain_value(bins)
     said = Text(
         "Steps are sorted by risk into parts of equal size. A dot below the diagonal: the monitor says more than comes "
@@ -282,7 +282,7 @@ def automaton_section(given: ReportInput) -> Made | None:
         blocks.append(Image(view.svg, f"The automaton {name(view.name)}: states, coloured by risk, and what leads on."))
     if view.glossary:
         head = ("No.", "meaning", "of steps", "moves the risk by", "for example")
-        symbols = Table.of("Symbols", head, [_symbol(line) for line in view.glossary], words={1, 4})
+        symbols = TableBlock.of("Symbols", head, [_symbol(line) for line in view.glossary], words={1, 4})
         blocks.append(Folded(f"Glossary: what {len(view.glossary):,} symbols mean", (symbols,)))
     elif view.glossary_text:
         blocks.append(Folded("Glossary", (Verbatim(view.glossary_text[:LONGEST], "Glossary"),)))

@@ -19,7 +19,7 @@ from prefixguard.evaluation.retraining.folds import FoldedEvaluation, folded
 from prefixguard.evaluation.retraining.views import View, ablation_views, held_still, reads_the_same, seen_through
 from prefixguard.evaluation.tables.figures import RISKS, RiskFigures, compared, lead_cell
 from prefixguard.learn import Corpus, TrainConfig
-from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, finite, number
+from prefixguard.results import Block, Cell, Column, Result, TableBlock, Text, fields_of, finite, number
 from prefixguard.stepview import Adapter
 from prefixguard.store import OnProgress
 
@@ -100,7 +100,7 @@ class Ablation(Result):
         )
 
 
-def _table(title: str, rows: Sequence[AblationRow]) -> Table:
+def _table(title: str, rows: Sequence[AblationRow]) -> TableBlock:
     cells: list[list[str | Cell]] = []
     for row in rows:
         line: list[str | Cell] = [f"{row.name} =" if row.same else row.name, "" if row.part == "both" else row.part]
@@ -108,7 +108,7 @@ def _table(title: str, rows: Sequence[AblationRow]) -> Table:
             found: RiskFigures = getattr(row, risk)
             line += [number(getattr(found, figure)), lead_cell(found.differences.get(figure))]
         cells.append(line)
-    return Table.of(title, ["", Column("of"), "AUPRC", "lost", "rem", "lost"], cells)
+    return TableBlock.of(title, ["", Column("of"), "AUPRC", "lost", "rem", "lost"], cells)
 
 
 def ablate(

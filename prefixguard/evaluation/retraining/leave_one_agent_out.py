@@ -30,7 +30,7 @@ from prefixguard.evaluation.retraining.fitting import (
 from prefixguard.evaluation.retraining.partition import Fold
 from prefixguard.evaluation.tables.figures import RISKS, Difference, RiskFigures, compared, lead_cell
 from prefixguard.learn import Corpus, TrainConfig
-from prefixguard.results import Block, Cell, Result, Table, Text, fields_of, finite, number
+from prefixguard.results import Block, Cell, Result, TableBlock, Text, fields_of, finite, number
 from prefixguard.runtime import plain
 from prefixguard.stepview import Adapter
 from prefixguard.store import OnProgress
@@ -113,7 +113,7 @@ class AgentTransfer(Result):
                 f"runs of {self.tasks:,} tasks. Known: trained on runs of every {self.grouped_by}; left out: on none "
                 "of its own. Neither has seen a run of the tasks it is tested on."
             ),
-            Table.of("", head, [*cells, line]),
+            TableBlock.of("", head, [*cells, line]),
             Text(
                 "AUPRC: of the imminent risk. rem: outcome AUROC at matched remaining steps. cost: known minus left "
                 "out, paired; brackets: 95 %, bootstrap over tasks. A monitor without the agent learned from fewer "

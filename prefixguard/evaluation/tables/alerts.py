@@ -18,7 +18,7 @@ import numpy.typing as npt
 from prefixguard.alarm import AlarmPolicy, GroupThresholds, Thresholds
 from prefixguard.bundle import Bundle
 from prefixguard.metrics import FirstAlerts, Prefixes, Resamples, first_alerts
-from prefixguard.results import Block, Cell, Column, Table, Text, number, percent, percents, plain_value
+from prefixguard.results import Block, Cell, Column, TableBlock, Text, number, percent, percents, plain_value
 from prefixguard.runtime import plain
 
 Float = npt.NDArray[np.float64]
@@ -237,7 +237,7 @@ def alert_blocks(rows: Mapping[str, Sequence[AlertRow]], horizon: int) -> tuple[
     head: list[str | Column] = ["Alarm by", "budget", "threshold", *(column for column, _ in _COLUMNS)]
     marked = {i for i, row in enumerate(cells) if row[0].text == first}
     blocks: list[Block] = [
-        Table.of("First alerts by budget, on the risk of failing at all", head, cells, marked=marked),
+        TableBlock.of("First alerts by budget, on the risk of failing at all", head, cells, marked=marked),
         Text(
             f"Budget: the share of successful runs that may ever alarm. Early: more than {horizon} steps were left. "
             "Lead: steps left at the first alert, median and quartiles. Steps saved: the share of the steps of "
@@ -272,7 +272,7 @@ def _savings(own: Sequence[AlertRow]) -> Iterator[Block]:
     if not rows:
         return
     numbers = [Column(name, "number") for name in ("saved", "a failed run", "lost")]
-    yield Table.of("What first alerts save of failed runs", ["budget", "of", *numbers, "known"], rows)
+    yield TableBlock.of("What first alerts save of failed runs", ["budget", "of", *numbers, "known"], rows)
     unknown = (
         f" Runs that do not say it are unknown and count in no share: {', '.join(sorted(short))}." if short else ""
     )

@@ -17,7 +17,7 @@ from prefixguard.evaluation.tables.figures import (
     risk_cells,
     risk_columns,
 )
-from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, percent, plain_value
+from prefixguard.results import Block, Cell, Column, Result, TableBlock, Text, fields_of, percent, plain_value
 from prefixguard.runtime import plain
 
 #: The figure whose difference is shown, of either risk: its name in the head, and in JSON.
@@ -129,7 +129,7 @@ class Comparison(Result):
             *map(Text, self.notes),
         )
 
-    def _risk(self, title: str, which: str) -> Table:
+    def _risk(self, title: str, which: str) -> TableBlock:
         short, shown = _SHOWN[which]
         rows = [(column.name, f"{column.horizon}", getattr(column, which), column.ahead) for column in self.monitors]
         rows += [(name, "", risks[which], {}) for name, risks in self.clocks.items()]
@@ -143,7 +143,7 @@ class Comparison(Result):
             for name, horizon, figures, ahead in rows
         ]
         last = Column(f"{short}: minus the first", "number")
-        return Table.of(title, ["", "H", *risk_columns(self.grouped_by, _NOT_SHOWN), last], cells)
+        return TableBlock.of(title, ["", "H", *risk_columns(self.grouped_by, _NOT_SHOWN), last], cells)
 
     def _alerts(self) -> Iterator[Block]:
         """The monitors below each other, budget by budget; a budget that all refuse is only named."""
@@ -170,7 +170,7 @@ class Comparison(Result):
                     cells.append([plain(column.name, 40), budget, "refused"])
         if cells:
             head = ["", "budget", "false alarms", "alerted", "early", "lead", "it/first/both"]
-            yield Table.of("First alerts, on the outcome risk", head, cells)
+            yield TableBlock.of("First alerts, on the outcome risk", head, cells)
             yield Text(
                 f"Early: more than {self.horizon} steps left. After alerted and early: per cent points ahead of the "
                 "first. Lead: steps left, median and quartiles. It/first/both: failed runs that only it alerts, only "

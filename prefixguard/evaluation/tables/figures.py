@@ -25,7 +25,7 @@ from prefixguard.metrics import (
     paired_difference,
     ratio,
 )
-from prefixguard.results import Cell, Column, Plot, Table, Text, fields_of, number, signed, spread
+from prefixguard.results import Cell, Column, Plot, TableBlock, Text, fields_of, number, signed, spread
 
 Float = npt.NDArray[np.float64]
 Interval = tuple[float, float]
@@ -234,7 +234,7 @@ def risk_table(
     grouped_by: str | None = None,
     leave_out: Collection[str] = (),
     drawn: str = "",
-) -> Table:
+) -> TableBlock:
     """A score above all that it is compared with, one risk.
 
     rows: name, figures, and whether it knows what no monitor can know, which marks it *; the first is what others are
@@ -249,7 +249,7 @@ def risk_table(
         cells.append([f"{name} *" if oracle else name, auprc, *whisker, leads, *rest])
     first, *others = risk_columns(grouped_by, leave_out)
     head = ["Scores by" if drawn else "", first, *([Column(drawn)] if drawn else []), Column(ahead, "number", "ahead")]
-    return Table.of(caption, [*head, *others], cells, marked={0})
+    return TableBlock.of(caption, [*head, *others], cells, marked={0})
 
 
 def reading_help(grouped_by: str | None, *, oracles: bool, more: str) -> Text:
