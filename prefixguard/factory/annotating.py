@@ -43,8 +43,6 @@ _LARGEST = 256 << 20
 _LEAST_PROMPT = 4000
 #: Proposals, verifications and workers at most.
 _MOST = 64
-#: Runs in a row that nobody answers a question about, until it is given up.
-_SILENT = 2
 _MUTE = "without a reply"
 
 
@@ -84,7 +82,7 @@ def annotate(
     Of the candidates that enough verifiers admit, the one with most proposers is the label; of equals the one that is
     verified with most confidence. Where there is none the run is left out and counted with the reason; so is every
     reply that is a refusal or outside the form. The same command goes on where it stopped, and asks nothing twice.
-    Raises EndpointError where nobody answers.
+    Raises EndpointError where nobody answers (see `Outages`).
     """
     checkers = list(proposers if verifiers is None else verifiers)
     if not proposers or not checkers:
@@ -154,12 +152,11 @@ def _in_turn(
 @dataclass(slots=True)
 class _Labelling:
     """What came of a run. run: with its label; None without one. problems: what is counted, each with what was said of
-    it. unheard: what was said of questions without a reply. is_mute: whether no proposer replied."""
+    it. unheard: what was said of questions without a reply."""
 
     run: LabelledRun | None = None
     problems: list[tuple[str, str]] = field(default_factory=list)
     unheard: list[str] = field(default_factory=list)
-    is_mute: bool = False
 
     def problem(self, reason: str) -> Self:
         self.problems.append((reason, ""))
@@ -195,18 +192,12 @@ class _Panel:
     ) -> list[LabelledRun]:
         """The runs with labels, without those of which nobody could tell, in their order."""
         made = dict[int, _Labelling]()
-        turn, silent = iter(range(len(runs))), 0
+        turn = iter(range(len(runs)))
 
         async def work() -> None:
-            nonlocal silent
             for place in turn:
                 made[place] = one = await self._label(runs[place])
-                silent = silent + 1 if one.is_mute else 0
                 self.outages.count(one.unheard[0] if one.unheard and one.run is None else "")
-                if silent >= _SILENT:
-                    raise EndpointError(
-                        f"nobody answers: {self.outages.cause} The same command goes on when it is back."
-                    )
                 if on_progress is not None:
                     on_progress(len(made), len(runs))
 
@@ -266,7 +257,6 @@ class _Panel:
             votes.append(CandidateVote(candidate, tuple(checks)))
         best, why_not = winner(votes, self.needed)
         if best is None:
-            found.is_mute = len(found.unheard) == len(self.proposers)
             return found.problem(why_not)
         agent = shown.agents.get(best.candidate.agent, best.candidate.agent)
         found.run = self._labelled(run, best, votes, agent)
