@@ -129,12 +129,15 @@ class Thresholds:
         return self.watch if self.alarm is None else min(self.watch, self.alarm)
 
 
-def alarm_threshold(maxima: npt.ArrayLike, policy: AlarmPolicy, *, watch: float = 1.0) -> Thresholds:
+def alarm_threshold(
+    maxima: npt.ArrayLike, policy: AlarmPolicy, *, watch: float = 1.0, reachable: int = 0
+) -> Thresholds:
     """The threshold that keeps false alarms of new successful runs within the policy's budget.
 
     maxima: float (n,), `run_maximum` of successful runs used for nothing else, one run a task (`draw_one_per_task`);
         -inf for a run too short to alarm.
     watch: the watch threshold to carry along (`watch_threshold`).
+    reachable: calibration runs that there could be, were the budget one that they support; named where it is refused.
     Returns the (j+1)-th largest maximum as threshold, j = `allowed_exceedances`; ties only make it safer. Where n is
     too small for the budget: no threshold, and a reason that names the number needed.
     Guarantee: with probability at least `policy.confidence` over the calibration runs, at most a share
@@ -156,7 +159,7 @@ needs at least 22. Give 12 more tasks with a successful run, or accept a budget 
     needed = runs_needed(policy.budget, policy.delta)
     allowed = allowed_exceedances(n, policy.budget, policy.delta)
     if allowed is None:
-        return Thresholds(None, watch, n, 0, needed, _refusal(n, needed, policy))
+        return Thresholds(None, watch, n, 0, needed, _refusal(n, max(n, reachable), needed, policy))
     theta = float(np.sort(values)[n - 1 - allowed])
     if theta == -math.inf:  # of a run too short to alarm; a higher threshold is safer. Scores may be below 0.
         theta = float(values[np.isfinite(values)].min(initial=0.0))
@@ -204,17 +207,18 @@ def draw_one_per_task(tasks: Sequence[str], run_ids: Sequence[str], *, seed: int
     return np.array(sorted(position for _, position in drawn.values()), dtype=np.int64)
 
 
-def _refusal(n: int, needed: int, policy: AlarmPolicy) -> str:
+def _refusal(n: int, reachable: int, needed: int, policy: AlarmPolicy) -> str:
     budget = f"{100 * policy.budget:g} %"
     confidence = f"{100 * policy.confidence:g} %"
     # Rounded up, so that the budget named is one that will be granted.
-    possible = math.ceil(1000 * smallest_budget(n, policy.delta)) / 10
-    runs = "1 successful calibration run" if n == 1 else f"{n} successful calibration runs"
-    more = needed - n
+    possible = math.ceil(1000 * smallest_budget(reachable, policy.delta)) / 10
+    runs = "1 successful calibration run" if reachable == 1 else f"{reachable} successful calibration runs"
+    a_task = "one a task" if reachable == n else "one a task, and no more can be set aside"
+    more = needed - reachable
     tasks = "1 more task" if more == 1 else f"{more} more tasks"
     instead = f", or accept a budget of {possible:g} % or more" if 0 < possible < 100 else ""
     return (
-        f"{runs} (one a task) cannot support a false-alarm budget of {budget} at {confidence} confidence: that needs "
+        f"{runs} ({a_task}) cannot support a false-alarm budget of {budget} at {confidence} confidence: that needs "
         f"at least {needed}. Give {tasks} with a successful run{instead}."
     )
 

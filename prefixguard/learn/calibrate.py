@@ -116,16 +116,20 @@ def draw_alarm_runs(corpus: Corpus, seed: int, side: NDArray[np.int64]) -> NDArr
 
 
 def set_thresholds(
-    calibration: Sequence[NDArray[np.float64]], alarm: Sequence[NDArray[np.float64]], policy: AlarmPolicy
+    calibration: Sequence[NDArray[np.float64]],
+    alarm: Sequence[NDArray[np.float64]],
+    policy: AlarmPolicy,
+    reachable: int = 0,
 ) -> tuple[Thresholds, dict[float, Thresholds]]:
     """Thresholds of the policy, and the table of other budgets.
 
     calibration: outcome risks of the runs of the calibration side, which set the watch threshold. alarm: of those that
-    set the alarm, see `draw_alarm_runs`. Where the budget cannot be kept, the thresholds name the reason.
+    set the alarm, see `draw_alarm_runs`. reachable: as of `alarm_threshold`. Where the budget cannot be kept, the
+    thresholds name the reason.
     """
     risks = [float(risk) for risks in calibration for risk in risks]
     maxima = [run_maximum([float(risk) for risk in risks], policy) for risks in alarm]
-    thresholds = watched(alarm_threshold(maxima, policy), watch_threshold(risks))
+    thresholds = watched(alarm_threshold(maxima, policy, reachable=reachable), watch_threshold(risks))
     return thresholds, alarm_table(maxima, policy, watch=thresholds.watch)
 
 

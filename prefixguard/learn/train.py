@@ -126,7 +126,8 @@ def train_corpus(
     for said in lost:
         listener.on_warning(said)  # before hours of learning from it
     policy = AlarmPolicy(budget=config.budget, confidence=config.confidence)
-    sides, notes = _split(corpus, config, policy)
+    move, notes = _split(corpus, config, policy)
+    sides = move.sides
     notes = [*(f"warning: {said}" for said in lost), *notes]
     of_side = {side: np.flatnonzero([sides[t] is side for t in corpus.task_ids]) for side in Side}
     for side in (Side.TRAIN, Side.CALIBRATION):
@@ -166,7 +167,8 @@ def train_corpus(
     held = [of_side[Side.CALIBRATION], of_side[Side.ALARM], of_side[Side.TEST]]
     logits = bundle_logits(raw, corpus, rows, np.concatenate(held))
     drawn = draw_alarm_runs(corpus, config.seed, of_side[Side.ALARM])
-    calibration, table, refused = _calibrate(corpus, config, policy, of_side[Side.CALIBRATION], drawn, logits)
+    calibration, table = _calibrate(corpus, config, policy, of_side[Side.CALIBRATION], drawn, logits, move.reached)
+    refused = calibration.thresholds.reason
     if refused:
         notes.append(f"no alarm: {refused} The bundle says WATCH and OK only.")
     info = _info(corpus, config, fitted, sides, of_side, report)
@@ -237,7 +239,8 @@ def _lost(corpus: Corpus, adapter: Adapter) -> list[str]:
 def split_for_training(corpus: Corpus, needed: int, seed: int) -> Move:
     """Sides of tasks; tasks move from training to the alarm side until `needed` tasks there have a successful run.
 
-    Half of the training tasks stay in any case. Tasks whose runs repeat each other word for word share a side.
+    Half of the training tasks stay in any case; where so many cannot be had, none moves. Tasks whose runs repeat each
+    other word for word share a side.
     """
     linked = link_tasks(corpus.task_ids, corpus.digests)
     sides = split_tasks(corpus.task_ids, seed=seed, shares=DEFAULT_SHARES, linked=linked)
@@ -249,7 +252,7 @@ def split_for_training(corpus: Corpus, needed: int, seed: int) -> Move:
     )  # fmt: skip
 
 
-def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[dict[str, Side], list[str]]:
+def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[Move, list[str]]:
     """Sides of tasks; tasks move from training to the alarm side where the budget needs them."""
     notes = []
     repeats = repeat_groups(corpus.digests)
@@ -275,7 +278,7 @@ def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[di
             f"{len(move.moved)} tasks moved from training to alarm calibration: a budget of {policy.budget:.0%} at "
             f"{policy.confidence:.0%} confidence needs {needed} tasks with a successful run."
         )
-    return move.sides, notes
+    return move, notes
 
 
 def _healthy_notes(corpus: Corpus) -> list[str]:
@@ -299,8 +302,10 @@ def _calibrate(
     runs: NDArray[np.int64],
     alarm_runs: NDArray[np.int64],
     logits: Mapping[int, NDArray[np.float64]],
-) -> tuple[Calibration, dict[float, Thresholds], str | None]:
-    """Maps and the watch threshold on the calibration side, thresholds on the alarm side; why an alarm was refused."""
+    reachable: int,
+) -> tuple[Calibration, dict[float, Thresholds]]:
+    """Maps and the watch threshold on the calibration side, thresholds on the alarm side. reachable: tasks with a
+    successful run that the alarm side could have."""
     flat = np.concatenate([logits[r] for r in runs.tolist()])
     if config.only_healthy:  # risks are shares of healthy steps and runs that are less unusual
         imminent = fit_share(flat[:, 0])
@@ -312,8 +317,9 @@ def _calibrate(
         [apply_map(outcome, logits[r][:, 1]) for r in runs.tolist()],
         [apply_map(outcome, logits[r][:, 1]) for r in alarm_runs.tolist()],
         policy,
+        reachable,
     )
-    return Calibration(imminent, outcome, thresholds, policy), table, thresholds.reason
+    return Calibration(imminent, outcome, thresholds, policy), table
 
 
 def _metrics(

@@ -155,10 +155,12 @@ def split_tasks(
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Outcome of `move_tasks`: the new sides, and the tasks that changed theirs, in the order they were moved."""
+    """Outcome of `move_tasks`: the new sides, the tasks that changed theirs, in the order they were moved, and how many
+    tasks that count the target can have at most, or as many as were needed."""
 
     sides: dict[str, Side]
     moved: tuple[str, ...]
+    reached: int
 
 
 def move_tasks(
@@ -172,14 +174,15 @@ def move_tasks(
     linked: Sequence[Sequence[str]] = (),
     keep: int = 1,
 ) -> Move:
-    """Moves tasks from one side to another until the target holds `needed` tasks that count.
+    """Moves tasks from one side to another until the target holds `needed` tasks that count. Where it cannot hold so
+    many, nothing is moved: the source would lose them for nothing.
 
     An alarm budget needs a number of tasks with a successful run (`alarm.runs_needed`); this finds them. Tasks move in
     the order of their hash whether they count or not: moving only those that count would leave the source a different
     kind of task.
 
     counting: the tasks that count towards `needed` (say, those with a successful run); None: all.
-    keep: tasks that must stay on the source. Fewer than `needed` may come out; the caller asks again what it can do.
+    keep: tasks that must stay on the source.
     """
     if source == target:
         raise ConfigError(f"tasks cannot move from {source} to {source}: name two different sides.")
@@ -197,8 +200,10 @@ def move_tasks(
         moved.extend(group)
         left -= len(group)
         have += sum(1 for task in group if counts is None or task in counts)
+    if have < needed:
+        return Move(dict(sides), (), have)
     changed = set(moved)
-    return Move({task: target if task in changed else side for task, side in sides.items()}, tuple(moved))
+    return Move({task: target if task in changed else side for task, side in sides.items()}, tuple(moved), have)
 
 
 def components(tasks: Iterable[str], linked: Iterable[Sequence[str]]) -> list[tuple[str, ...]]:

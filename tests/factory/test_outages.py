@@ -142,7 +142,8 @@ def test_a_model_that_is_down_leaves_what_was_finished(count: int, tmp_path: Pat
     write_corpus(tmp_path / "c.jsonl", [failed(f"run {number}") for number in range(count)])
     (tmp_path / "out.jsonl").write_bytes(OLD)
     nobody = Endpoint("m", "http://127.0.0.1:9/v1", max_retries=0)
-    with pytest.raises(EndpointError, match=rf"(nothing was answered|{IN_A_ROW} failures in a row): .*connection failed"):
+    said = rf"(nothing was answered|{IN_A_ROW} failures in a row): .*connection failed"
+    with pytest.raises(EndpointError, match=said):
         annotate(tmp_path / "c.jsonl", tmp_path / "out.jsonl", [nobody], workers=1)
     assert (tmp_path / "out.jsonl").read_bytes() == OLD
 

@@ -89,7 +89,14 @@ def test_no_task_stands_on_two_sides_and_repeats_stay_together(lab_file, tmp_pat
 def test_a_budget_that_cannot_be_kept_is_refused_and_the_bundle_still_written(lab_file, tmp_path):
     config = dataclasses.replace(QUICK, budget=0.01)
     result = train(lab_file, out=tmp_path / "m", adapter="openai_chat", config=config)
-    assert any("needs at least 230" in note for note in result.notes)
+    assert any("needs at least 230" in note and "no more can be set aside" in note for note in result.notes)
+    assert not any("moved" in note for note in result.notes), "it would gain nothing"
+    free = train(lab_file, out=tmp_path / "free", adapter="openai_chat", config=dataclasses.replace(QUICK, budget=0.5))
+    assert result.manifest["tasks"] == free.manifest["tasks"]
+    (note,) = (note for note in result.notes if note.startswith("no alarm"))
+    granted = dataclasses.replace(QUICK, budget=float(note.rpartition("budget of ")[2].partition(" %")[0]) / 100)
+    granted = train(lab_file, out=tmp_path / "granted", adapter="openai_chat", config=granted)
+    assert not any(note.startswith("no alarm") for note in granted.notes)
     monitor = prefixguard.load(tmp_path / "m")
     assert monitor.bundle.calibration.thresholds.alarm is None
 

@@ -112,10 +112,13 @@ def test_move_does_nothing_when_there_are_enough():
     assert move_tasks(sides, Side.TRAIN, Side.ALARM, needed=20, seed=13).moved == ()
 
 
-def test_move_leaves_what_must_stay():
+def test_move_leaves_what_must_stay_and_moves_nothing_for_nothing():
     sides = split_tasks(TASKS, seed=13)
-    move = move_tasks(sides, Side.TRAIN, Side.ALARM, needed=10_000, seed=13, keep=100)
-    assert Counter(move.sides.values())[Side.TRAIN] == 100
+    most = move_tasks(sides, Side.TRAIN, Side.ALARM, needed=10_000, seed=13, keep=100)
+    assert (most.sides, most.moved) == (sides, ())
+    move = move_tasks(sides, Side.TRAIN, Side.ALARM, needed=most.reached, seed=13, keep=100)
+    assert Counter(move.sides.values())[Side.TRAIN] == 100 and move.reached == most.reached
+    assert Counter(move.sides.values())[Side.ALARM] == most.reached
 
 
 @given(st.lists(st.lists(st.sampled_from(TASKS), min_size=2, max_size=4), max_size=8))

@@ -35,8 +35,9 @@ class BudgetCheck:
     """Whether the runs support an alarm budget at a confidence.
 
     needed: tasks with a successful run that the bound asks for. by_split: those that the default split sets aside.
-    available: those after training has moved up to half of its own tasks. more_tasks: about so many further tasks, of
-    the kind that is here, until the budget is supported; 0 where it is, None where nothing can be said.
+    available: those when training moves up to half of its own tasks, which it does where they are enough. more_tasks:
+    about so many further tasks, of the kind that is here, until the budget is supported; 0 where it is, None where
+    nothing can be said.
     """
 
     budget: float
@@ -63,16 +64,11 @@ class Plan:
 
 def plan_split(corpus: Corpus, budgets: Sequence[float], confidence: float, seed: int) -> Plan:
     """Split as `train` does with the first of these budgets; check all of them."""
-    succeeded = {t for t, failed in zip(corpus.task_ids, corpus.failed.tolist(), strict=True) if not failed}
-
-    def on_alarm(of: Mapping[str, Side]) -> int:
-        return sum(side is Side.ALARM and task in succeeded for task, side in of.items())
-
-    n_tasks, by_split = len(set(corpus.task_ids)), on_alarm(split_for_training(corpus, 0, seed).sides)
+    n_tasks, by_split = len(set(corpus.task_ids)), split_for_training(corpus, 0, seed).reached
     checks = []
     for budget in budgets:
         needed = runs_needed(budget, AlarmPolicy(budget=budget, confidence=confidence).delta)
-        available = on_alarm(split_for_training(corpus, needed, seed).sides)
+        available = split_for_training(corpus, needed, seed).reached
         # further tasks until so many can be set aside, if each is worth what those here are
         short = math.ceil(needed * n_tasks / available) - n_tasks if available else None
         more = 0 if available >= needed else short
