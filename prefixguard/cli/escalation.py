@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from prefixguard.cli.console import say, say_proxy, visible
-from prefixguard.cli.shown import reading_line
+from prefixguard.cli.shown import ReadingLines
 from prefixguard.cli.signatures import own_parameters
 from prefixguard.errors import UsageError
 from prefixguard.escalate import (
@@ -89,11 +89,12 @@ class EscalatedLines:
     """The lines of one run's readings. It remembers what was printed, so that a reading that comes again prints only
     what is new."""
 
-    __slots__ = ("_last", "_note")
+    __slots__ = ("_last", "_note", "_readings")
 
     def __init__(self) -> None:
         self._last: EscalatedReading | None = None
         self._note: str | None = None
+        self._readings = ReadingLines()
 
     def document(self, said: EscalatedReading) -> dict[str, Any] | None:
         """The reading as JSON; None for one that comes again with nothing new."""
@@ -108,7 +109,7 @@ class EscalatedLines:
         lines = []
         last = self._before(said)
         if last is None or last.level is not said.level:
-            line = reading_line(replace(said.reading, level=said.level))
+            line = self._readings.line(replace(said.reading, level=said.level))
             if said.escalation is not None:
                 line.append(f"  [{visible(said.escalation)}]", style="cyan")
             lines.append(line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
@@ -22,20 +23,36 @@ _LONGEST = 1200  # characters of one event or field in the table
 _STYLES = {Level.OK: "green", Level.WATCH: "yellow", Level.ALARM: "bold red", Level.UNKNOWN: "magenta"}
 
 
-def reading_line(reading: Reading) -> Text:
-    """Step, level, the two risks, and why.
+@dataclass(slots=True)
+class ReadingLines:
+    """The lines of one run's readings, in their order. since: the step since which its alarm sounds."""
 
-    >>> reading_line(Reading(3, 0.05, 0.625, Level.WATCH, 2, None, ("the step failed",), None, 80.0)).plain
-    'step   3  WATCH    fails 0.625  soon 0.050  the step failed'
-    """
+    since: int | None = None
+
+    def line(self, reading: Reading) -> Text:
+        """Step, level, the two risks, and why: of an alarm that stays, whatever the risk is now, since when.
+
+        >>> lines = ReadingLines()
+        >>> for step, risk in ((3, 0.9), (4, 0.2)):
+        ...     print(lines.line(Reading(step, 0.05, risk, Level.ALARM, 2, None, ("why",), None, 80.0)).plain)
+        step   3  ALARM    fails 0.900  soon 0.050  why
+        step   4  ALARM    fails 0.200  soon 0.050  the alarm of step 3 stays; why
+        """
+        stays = self.since if reading.level is Level.ALARM else None
+        if reading.level is not Level.UNKNOWN:
+            self.since = (stays or reading.step) if reading.level is Level.ALARM else None
+        return _line(reading, () if stays is None else (f"the alarm of step {stays} stays",))
+
+
+def _line(reading: Reading, before: tuple[str, ...]) -> Text:
     line = Text(f"step {reading.step:3d}  ")
     line.append(f"{reading.level.value:7s}", style=_STYLES[reading.level])
     if reading.level is Level.UNKNOWN:
         return line.append(f"  {visible(reading.unknown_reason or 'no reason is known')}")
     if reading.outcome_risk is not None and reading.imminent_risk is not None:
         line.append(f"  fails {reading.outcome_risk:.3f}  soon {reading.imminent_risk:.3f}")
-    if reading.reasons:
-        line.append(f"  {visible('; '.join(reading.reasons))}", style="dim")
+    if said := (*before, *reading.reasons):
+        line.append(f"  {visible('; '.join(said))}", style="dim")
     return line
 
 

@@ -109,8 +109,8 @@ def demo(
     seed : of everything; the same seed watches the same run.
     listener: told what happens, as it happens.
     The run that is watched is the first of the fresh failed runs that was lost by a fault its trace shows and whose
-    alarm came at or after that fault with at least three steps left; failing that, one that comes near to it. `fresh`
-    of the result says how it went with all of them.
+    alarm came at or after that fault, with at least three steps left and a behaviour that explains it; failing that,
+    one that comes near to it. `fresh` of the result says how it went with all of them.
     Raises ConfigError for numbers too small, MissingExtraError without the packages for training, OutputError.
     """
     from prefixguard.learn import TrainConfig, train
@@ -193,5 +193,8 @@ def _worth_showing(one: tuple[dict[str, Any], tuple[Reading, ...]]) -> int:
     if run["metadata"]["observable"]:
         worth += 1
         if lead is not None:
-            worth += 1 + (lead >= 1) + (lead >= _LEAD) + (fault is not None and readings[-1].step - lead >= fault)
+            alarm = next(reading for reading in readings if reading.level is Level.ALARM)
+            worth += (
+                1 + (lead >= 1) + (lead >= _LEAD) + (fault is not None and alarm.step >= fault) + bool(alarm.faults)
+            )
     return worth

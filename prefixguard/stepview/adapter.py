@@ -16,6 +16,7 @@ from prefixguard.errors import AdapterError, UnknownAdapterError
 from prefixguard.stepview.jsontext import canonical, decode
 from prefixguard.stepview.parser import Parser, live_parser
 from prefixguard.stepview.program import Program, compile_program
+from prefixguard.stepview.record import SCORE_EVENT
 from prefixguard.stepview.schema import MOST_BYTES, check_bytes
 from prefixguard.stepview.text import DEFAULT_BUDGETS
 from prefixguard.trace.named_file import read_named
@@ -185,14 +186,19 @@ def read_events(stream: BinaryIO, adapter: Adapter, *, max_bytes: int = MAX_LINE
         elif text:
             yield EventLine(number, line, None)
         elif not line.isspace():
-            yield _decoded(number, line)
+            yield _decoded(number, line, adapter)
 
 
-def _decoded(number: int, line: bytes) -> EventLine:
+def _decoded(number: int, line: bytes, adapter: Adapter) -> EventLine:
     try:
         return EventLine(number, decode(line), None)
     except UnicodeDecodeError as exc:
         return EventLine(number, None, f"line {number} is not UTF-8 ({exc.reason} at byte {exc.start + 1})")
     except (ValueError, RecursionError) as exc:
         why = "nested too deeply" if isinstance(exc, RecursionError) else str(exc).partition(":")[0]
-        return EventLine(number, None, f"line {number} is not JSON ({why}); events are one JSON value a line")
+        form = (
+            f"a line is one score: {SCORE_EVENT}"
+            if adapter.program.reads_scores
+            else "events are one JSON value a line"
+        )
+        return EventLine(number, None, f"line {number} is not JSON ({why}); {form}")

@@ -17,7 +17,7 @@ from typing import Any
 from prefixguard.errors import TraceError
 from prefixguard.stepview.identity import Turn
 from prefixguard.stepview.live_state import SHORTEST, checked, checked_counts, cost, cut_to, level, size
-from prefixguard.stepview.record import Status, StepRecord, raw_record, score_record
+from prefixguard.stepview.record import SCORE_EVENT, Status, StepRecord, raw_record, score_record
 from prefixguard.stepview.signals import JUMPS, LEFT_OUT, Figures, StepClock, added, packed, timeless, unpacked
 from prefixguard.stepview.text import plain
 
@@ -212,7 +212,10 @@ class Machine:
             missing = f"step {expected} is" if number == expected + 1 else f"steps {expected} to {number - 1} are"
             raise TraceError(f"step {number}: {missing} missing before it. Give a score of every step, in order")
         self.release()
-        record = score_record(number, value, event)
+        try:
+            record = score_record(number, value, event)
+        except TraceError as exc:
+            raise TraceError(f"{exc}. An event is one score: {SCORE_EVENT}") from exc
         self.index = number
         self.out.append(record)
 

@@ -60,6 +60,7 @@ class Program:
     body: tuple[int, int]  # bytes kept of the text of an event, head and tail
     readings: Readings  # the places that it reads, and that it says are hidden or waived
     is_raw: bool = False  # view "raw": records are one text
+    reads_scores: bool = False  # its events are scores, and no steps of an agent
 
 
 def compile_program(spec: Any, where: str = "adapter") -> Program:
@@ -148,6 +149,7 @@ def _compile(spec: dict[str, Any]) -> Program:
         body=body_for(budgets, room),
         readings=readings,
         is_raw=view == "raw",
+        reads_scores=all(rule["emit"] == "score" for rule in spec["rules"]),
     )
 
 

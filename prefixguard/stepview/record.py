@@ -61,6 +61,8 @@ class StepRecord:
     signals: Signals | None = None
 
 
+#: An event of a run that is known by its scores, as people write it.
+SCORE_EVENT = '{"score": 0.7}, or 0.7 alone'
 #: No score is further from 0: a sum of them, and each as a float32, has to stay finite.
 LARGEST_SCORE = 1e30
 

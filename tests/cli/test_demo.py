@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from prefixguard.behaviours import Behaviour, BehaviourFinding
 from prefixguard.errors import ConfigError
 from prefixguard.runtime import Level, Reading
 from prefixguard.simulation import demonstration
@@ -44,8 +45,11 @@ def test_too_few_runs_are_refused(tmp_path: Path) -> None:
         demonstration.demo(tmp_path / "m", runs=10)
 
 
-def reading(step: int, level: Level) -> Reading:
-    return Reading(step, 0.1, 0.5, level, 0, None, (), None, 1.0)
+FAULT = BehaviourFinding(Behaviour("b", "fault", "Tests fail.", "Fix it.", "Show one."), 3, 2, "pytest")
+
+
+def reading(step: int, level: Level, *faults: BehaviourFinding) -> Reading:
+    return Reading(step, 0.1, 0.5, level, 0, None, (), None, 1.0, faults=faults)
 
 
 def run(name: str, outcome: str, observable: bool | None, mistake: int | None) -> dict[str, object]:
@@ -70,6 +74,9 @@ def test_the_run_that_is_watched_failed_visibly_with_an_early_alarm_after_its_fa
     ]
     chosen, _ = max(judged, key=demonstration._worth_showing)
     assert chosen["run_id"] == "this one"
+    said = tuple(reading(step, Level.ALARM if step > 3 else Level.OK, FAULT) for step in range(1, 10))
+    explained = [*judged, (run("and says why", "failure", True, 3), said)]
+    assert max(explained, key=demonstration._worth_showing)[0]["run_id"] == "and says why"
     judged = judged[:3]
     assert max(judged, key=demonstration._worth_showing)[0]["run_id"] == "missed", "honest when none is better"
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,18 @@ def test_lines_for_people(cli, lab_bundle: Path, messages) -> None:
     assert steps[0].startswith("step   1  ") and "fails 0." in steps[0] and "soon 0." in steps[0]
     assert len(steps) == len(cli("watch", lab_bundle, "--json", stdin=as_lines(messages)).lines)
     assert "\x1b" not in said.out, "no colours where there is no terminal"
+
+
+def test_a_line_of_a_file_says_its_run(cli, lab_bundle: Path, fresh_lab_file: Path) -> None:
+    """So that all of it can be piped; and an alarm that stays says so."""
+    said = cli("watch", lab_bundle, fresh_lab_file)
+    scored = cli("score", lab_bundle, fresh_lab_file).lines
+    lines = said.out.splitlines()
+    assert [line.split()[:3] for line in lines] == [[one["run_id"], "step", str(one["step"])] for one in scored]
+    alarms = [one["run_id"] for one in scored if one["level"] == "ALARM"]
+    stay = [line for line in lines if re.search(r"ALARM .*the alarm of step \d+ stays", line)]
+    assert len(stay) == len(alarms) - len(set(alarms)) > 0
+    assert "run support-" not in said.err
 
 
 @pytest.mark.parametrize(

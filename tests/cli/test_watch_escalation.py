@@ -261,7 +261,7 @@ def test_a_run_id_from_outside_is_shown_escaped(cli, server: ScriptedServer, tmp
     path.write_text(json.dumps({**RUNS[FAILED], "run_id": "a\x1b[2Jb"}) + "\n")
     for more in ((), asking(server, "--block", "30")):
         said = cli("watch", MONITOR, path, *more)
-        assert said.code == 0 and "\x1b" not in said.out + said.err and "a\\x1b[2Jb" in said.err
+        assert said.code == 0 and "\x1b" not in said.out + said.err and "a\\x1b[2Jb" in said.out
 
 
 @pytest.mark.parametrize(

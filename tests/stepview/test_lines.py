@@ -43,6 +43,15 @@ def test_a_line_that_is_too_long_is_read_past_and_told() -> None:
     assert lines[1].problem == "line 2 is longer than the 10 bytes that are read"
 
 
+def test_a_line_that_is_no_score_says_what_one_is() -> None:
+    scores = load_adapter("scores")
+    (line,) = read_events(io.BytesIO(b"r1,1,0.5\n"), scores)
+    assert line.problem is not None and line.problem.endswith('; a line is one score: {"score": 0.7}, or 0.7 alone')
+    examples = line.problem.partition("score: ")[2].removesuffix(" alone").split(", or ")
+    lines = read_events(io.BytesIO("\n".join(examples).encode()), scores)
+    assert [scores.parser().observe(one.event)[0].score for one in lines] == [0.7, 0.7]
+
+
 def test_blank_lines_are_no_events() -> None:
     assert [line.event for line in read_events(io.BytesIO(b"\n1\n  \r\n2\n"), CHAT)] == [1, 2]
 

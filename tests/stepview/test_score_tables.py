@@ -143,7 +143,7 @@ def test_live_events_are_objects_or_numbers() -> None:
     assert [record.score for record in parser.observe({"run": "a", "step": 1, "score": 0.5})] == [0.5]
     assert [record.score for record in parser.observe(2)] == [2.0]
     for event, said in [
-        ({"step": 3}, "the score {'step': 3} is not a number"),
+        ({"step": 3}, "the score {'step': 3} is not a number. An event is one score: {\"score\": 0.7}, or 0.7 alone"),
         ({"step": 3, "score": True}, "step 3: it comes after step 3. Give each step once, in order"),
         ({"step": 6, "score": 1}, "step 6: steps 4 to 5 are missing before it. Give a score of every step, in order"),
         ({"step": "7", "score": 1}, "the step '7' is not a whole number from 1"),

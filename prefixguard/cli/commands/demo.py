@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.cli.command import command
 from prefixguard.cli.console import people, say, visible, write_data, write_json
 from prefixguard.cli.progress import Activity
-from prefixguard.cli.shown import reading_line
+from prefixguard.cli.shown import ReadingLines
 from prefixguard.simulation.demonstration import DemoListener, DemoResult, FreshAlarms, demo
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Teller(DemoListener):
 
     def __init__(self, *, quiet: bool) -> None:
         self._console = people()
-        self._quiet = quiet
+        self._quiet, self._lines = quiet, ReadingLines()
         self._work: Activity | None = None
         self._run: Mapping[str, Any] = {}
 
@@ -106,7 +106,7 @@ class _Teller(DemoListener):
     def on_reading(self, reading: Reading) -> None:
         if self._quiet:
             return
-        write_data(reading_line(reading))
+        write_data(self._lines.line(reading))
 
     def tell_end(self, result: DemoResult, seconds: float) -> None:
         """The last words."""

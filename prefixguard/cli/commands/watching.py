@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import typer
+from rich.text import Text
 
 from prefixguard.bundle import Trust
 from prefixguard.cli.command import Older, command
-from prefixguard.cli.console import say, write_data, write_json
+from prefixguard.cli.console import say, visible, write_data, write_json
 from prefixguard.cli.escalation import ESCALATION, SERVER, EscalatedLines, close_escalator, escalator_of
-from prefixguard.cli.shown import DriftLine, notes_of, reading_line, refuse_empty, unlike_lines
+from prefixguard.cli.shown import DriftLine, ReadingLines, notes_of, refuse_empty, unlike_lines
 from prefixguard.errors import UsageError
 from prefixguard.escalate import EscalatedReading, Escalator, escalate_records, watch_escalated
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
@@ -63,14 +64,14 @@ def watch_runs(
 
     From standard input a line is one raw event as the adapter knows it: a JSON value (for chat formats: one message),
     or, for adapters of text, a line of that text. An event that cannot be read is a line of level UNKNOWN that says
-    why; the watch goes on.
+    why; the watch goes on. An alarm stays, also where the risk falls below the threshold again.
 
     With --state FILE a run is watched across processes: each call goes on where the last one stopped, and saves the
     session when its input is over, whole or not at all; interrupted, it leaves the file as it was. The call with --end
     is the run's last. The file holds text of the run that waits for its step, and only its owner can read it.
 
-    With a file of several runs, a line on standard error says when runs of new tasks are no longer like the runs that
-    set the alarm, so that its false-alarm budget is not to be relied on.
+    Of a file, each line begins with the id of its run. With several runs, a line on standard error says when runs of
+    new tasks are no longer like the runs that set the alarm, so that its false-alarm budget is not to be relied on.
 
     With --escalate the model is asked when the risk comes above the threshold, and every so many steps while it stays
     above, but not more often than the gap and the limits of calls let it. `audit --monitor` asks by the same rules with
@@ -118,7 +119,7 @@ def watch_runs(
             offer = RunOffer(None if tools is None else tuple(tools), step_limit)
             name = run_id or "stdin"
             readings = _of_stream(opened, escalator, asked["patience"], header, group, offer, state, end, name)
-            alarmed = _print(readings, as_json, headings=False)
+            alarmed = _print(readings, as_json, named=False)
         else:
             if header is not None:
                 raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
@@ -128,7 +129,7 @@ def watch_runs(
                 raise UsageError("--tools and --step-limit go with standard input; a file's runs have their own.")
             report = ReadReport()
             readings = _of_file(opened, escalator, asked["patience"], run, run_id, report)
-            alarmed = _print(readings, as_json, headings=True)
+            alarmed = _print(readings, as_json, named=True)
             refuse_empty(report, run)
             for note in (*notes_of(report), *unlike_lines(report, opened, run)):
                 say(note)
@@ -189,22 +190,20 @@ def _of_file(
         raise UsageError(f"{path}: none of its {report.runs:,} runs is called {wanted!r}. See: prefixguard score")
 
 
-def _print(said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool, *, headings: bool) -> bool:
-    """Print every reading as it comes; whether an alarm sounded."""
-    alarmed, current, told = False, None, EscalatedLines()
+def _print(said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool, *, named: bool) -> bool:
+    """Print every reading as it comes; whether an alarm sounded. named: whether every line begins with its run."""
+    alarmed, current, told, lines = False, None, EscalatedLines(), ReadingLines()
     for name, reading in said:
         alarmed |= reading.level is Level.ALARM
         if name != current:
-            if headings and not as_json:
-                say(f"run {name}")
-            current, told = name, EscalatedLines()
+            current, told, lines = name, EscalatedLines(), ReadingLines()
         if as_json:
             document = reading.to_json() if isinstance(reading, Reading) else told.document(reading)
             if document is not None:
                 write_json({"run_id": name, **document})
             continue
-        for line in [reading_line(reading)] if isinstance(reading, Reading) else told.lines(reading):
-            write_data(line)
+        for line in [lines.line(reading)] if isinstance(reading, Reading) else told.lines(reading):
+            write_data(Text(f"{visible(name)}  ").append_text(line) if named else line)
     return alarmed
 
 
