@@ -89,6 +89,7 @@ def evaluate(
     if onset is not None:
         names = {group for run in kept for group in run.groups}
         onsets, ill_named = known_onsets(onset, [run.onset for run in kept], names)
+    priced = () if table_of is None else (table_of.note([(run.groups, run.took["dollars"]) for run in kept]),)
     further = beside(keys) if beside is not None else ()
     table = evaluate_scores(
         [run.imminent for run in kept],
@@ -110,7 +111,7 @@ def evaluate(
             empty=len(heard.empty) + empty,
             in_sample=used.total() if all else 0,
         ),
-        notes=[*_notes(bundle, kept), *unread, *ill_named],
+        notes=[*_notes(bundle, kept), *unread, *ill_named, *priced],
         alarm_groups=AlarmGroups.of(bundle, [run.groups for run in kept]),
         sizes=None if opened.reads_scores else [run.sizes for run in kept],
         reference=reference_of(bundle),

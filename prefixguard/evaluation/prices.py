@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError
+from prefixguard.runtime import plain
 from prefixguard.stepview import Signals, StepRecord
 from prefixguard.trace import read_named
 
 #: The entry of a table for models that it does not name, and for runs that name none.
 ANY: Final = "*"
 TOOK: Final = ("seconds", "tokens", "dollars")
+_NAMED: Final = 3  # models that are named in a note
 _MOST_BYTES, _MOST_MODELS, _LONGEST, _DEAREST = 1 << 20, 10_000, 200, 1e6
 _FORM: Final = '{"gpt-4.1": {"in": 2.0, "out": 8.0}, "*": {"in": 1.0, "out": 4.0}}'
 
@@ -46,11 +48,30 @@ class Prices:
     def dollars(self, signals: Signals, groups: Mapping[str, str]) -> float | None:
         """What a step of a run of these groups cost; None where its tokens or the price are not known. The run's group
         `model` names its model, or else its `agent`."""
-        pair = next((self.of[name] for key in ("model", "agent") if (name := groups.get(key, "")) in self.of), None)
-        pair = pair or self.of.get(ANY)
+        pair = self._price(groups)
         if pair is None or signals.tokens_in is None or signals.tokens_out is None:
             return None
         return (signals.tokens_in * pair[0] + signals.tokens_out * pair[1]) / 1e6
+
+    def _price(self, groups: Mapping[str, str]) -> tuple[float, float] | None:
+        named = (groups.get(key, "") for key in ("model", "agent"))
+        return next((self.of[name] for name in named if name in self.of), None) or self.of.get(ANY)
+
+    def note(self, runs: Sequence[tuple[Mapping[str, str], npt.NDArray[np.float64]]]) -> str:
+        """Of which runs the dollars are known, in a sentence, and why not of the others. runs: the groups of each, and
+        the dollars of its steps."""
+        lacking = [groups for groups, dollars in runs if np.isnan(dollars).all()]
+        unknown = [groups for groups in lacking if self._price(groups) is None]
+        said = f"Prices: {len(runs) - len(lacking):,} of {len(runs):,} runs have dollars, of their own or by the table."
+        if silent := len(lacking) - len(unknown):
+            said += f" {silent:,} say no tokens in and out."
+        if unknown:
+            models = sorted({groups.get("model") or groups.get("agent") or "no name" for groups in unknown})
+            more = f", and {len(models) - _NAMED:,} more" if len(models) > _NAMED else ""
+            names = ", ".join(plain(model, _LONGEST) for model in models[:_NAMED])
+            said += f" {len(unknown):,} are of models that the table does not name ({names}{more}): add them, or "
+            said += f'"{ANY}" for any other.'
+        return said
 
 
 def _pair(found: Any, where: str, remedy: str) -> tuple[float, float]:

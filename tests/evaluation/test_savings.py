@@ -76,6 +76,20 @@ def test_the_trace_has_the_first_word_and_a_price_table_the_second(tmp_path: Pat
     assert took_by([], {}, None)["seconds"].shape == (0,)
 
 
+def test_what_was_priced_and_what_not_is_said(tmp_path: Path) -> None:
+    prices = Prices.read(table(tmp_path / "p.json", {"m": {"in": 1, "out": 10}}))
+    tokens, silent = [step(tokens_in=1.0, tokens_out=2.0)], [step(seconds=1.0)]
+    given = [("m", tokens), ("m", silent), ("x1", tokens), ("x2", tokens), ("x3", silent), ("x4", tokens), ("", tokens)]
+    given.append(("x5", [step(dollars=1.0)]))
+    named = [({"model": name} if name else {}, steps) for name, steps in given]
+    runs = [(groups, took_by(steps, groups, prices)["dollars"]) for groups, steps in named]
+    assert prices.note(runs) == (
+        "Prices: 2 of 8 runs have dollars, of their own or by the table. 1 say no tokens in and out. 5 are of models "
+        'that the table does not name (no name, x1, x2, and 2 more): add them, or "*" for any other.'
+    )
+    assert prices.note(runs[:1]) == "Prices: 1 of 1 runs have dollars, of their own or by the table."
+
+
 @pytest.mark.parametrize(
     "found",
     [
