@@ -59,8 +59,8 @@ def compare(
     if len(opened) < 2:
         raise ConfigError(f"{len(opened)} monitor given: a comparison needs two or more.")
     heard = [Heard(monitor, include_used=all) for monitor in opened]
-    notes, _ = listen(heard, runs, labels, strict, progress)
-    kept, left_out, more = _shared_runs(heard, include_used=all)
+    notes, empty = listen(heard, runs, labels, strict, progress)
+    kept, left_out, more = _shared_runs(heard, empty, include_used=all)
     if not kept:
         raise DataError(_nothing_left(left_out))
     grouped_by, groups = choose_groups([heard[0].scored[key].groups for key in kept], group_by)
@@ -92,12 +92,18 @@ def compare(
     )
 
 
-def _shared_runs(heard: Sequence[Heard], *, include_used: bool) -> tuple[list[Key], dict[str, int], list[str]]:
-    """The runs that count, in the order in which they were read; those that do not, by reason; notes."""
+def _shared_runs(
+    heard: Sequence[Heard], empty: int, *, include_used: bool
+) -> tuple[list[Key], dict[str, int], list[str]]:
+    """The runs that count, in the order in which they were read; those that do not, by reason; notes. empty: runs that
+    were empty before they were read."""
     out = dict.fromkeys(("not_read_by_all", "without_outcome", "outcomes_differ", "used_by_a_monitor"), 0)
+    out["empty"] = empty
     kept, other_task = [], 0
     for key in dict.fromkeys(key for one in heard for key in (*one.scored, *one.without_outcome, *one.empty)):
-        if any(key in one.without_outcome or key in one.empty for one in heard):
+        if any(key in one.empty for one in heard):
+            out["empty"] += 1
+        elif any(key in one.without_outcome for one in heard):
             out["without_outcome"] += 1
         elif any(key not in one.scored for one in heard):
             out["not_read_by_all"] += 1

@@ -178,7 +178,7 @@ def listen(
             for one in listeners:
                 one.take(key, run)
         notes.extend(report.left_out())
-        empty += sum(report.empty.values())
+        empty = max(empty, sum(report.empty.values()))
     if len(by_adapter) > 1:
         names_of = ", ".join(dict.fromkeys(one.monitor.bundle.adapter.name for one in heard))
         notes.append(f"Each monitor reads the runs through its own adapter ({names_of}); they are matched by run id.")

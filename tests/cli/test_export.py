@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import tiny_monitor
 from lab_export import one_teacher
 
+from prefixguard.automata import ExportResult
+from prefixguard.automata.model_selection import Candidate, CandidateTrial
 from prefixguard.bundle import open_bundle, write_bundle
 from prefixguard.cli import training_plan
 from prefixguard.cli.commands import export as command
@@ -64,6 +67,16 @@ def test_people_are_told_on_standard_error(cli, lab_bundle: Path, lab_file: Path
     rows = [line for line in said.err.splitlines() if "typed, ladder" in line and "Taken" not in line]
     assert len(rows) == 2 and sum("*" in row for row in rows) == 1, "in 80 columns too"
     assert "Taken (*): typed, ladder, " in said.told
+
+
+def test_the_best_trials_and_the_choice_are_shown() -> None:
+    named = Candidate("typed", "ladder", 8, clock=True)
+    tried = tuple(CandidateTrial(named, i, 4, 1 - i / 100, 0.5, 0.5, 0.0) for i in range(56))
+    tried = (*tried, replace(tried[-1], choice=Candidate("tree", "grid", 8, clock=False)))
+    result = ExportResult(Path("a"), None, tried[-1].choice, tried, None, None, (), "")
+    found = command._table(result)
+    assert found.row_count == 6 and list(found.columns[0].cells) == ["", "", "", "", "", "*"]
+    assert list(found.columns[4].cells)[:5] == [f"{1 - i / 100:.3f}" for i in range(5)]
 
 
 def test_runs_must_be_named_unless_they_are_the_labs(cli, tmp_path: Path) -> None:

@@ -104,6 +104,21 @@ def test_what_any_of_them_was_made_from_is_left_out_for_all(tmp_path, source):
     assert "IN SAMPLE" in every.to_text() and every.as_json()["in_sample"] is True
 
 
+def test_runs_without_steps_are_counted_as_evaluate_counts_them(tmp_path, source):
+    runs = json.loads(source.read_text())
+    for run in runs[:3]:
+        run["messages"] = []
+    runs[4]["reward"] = None
+    path = tmp_path / "runs.json"
+    path.write_text(json.dumps(runs))
+    one, other = bundle(tmp_path, name="a"), bundle(tmp_path, name="b", adapter=SHORT)
+    out = evaluate(one, path, resamples=5).left_out
+    assert (out.empty, out.without_outcome) == (3, 1)
+    for pair in ([one, one], [one, other]):
+        found = compare(pair, path, resamples=5).left_out
+        assert (found["empty"], found["without_outcome"]) == (3, 1)
+
+
 def test_first_alerts_are_compared_run_by_run(tmp_path, source):
     soon, late = bundle(tmp_path, name="soon"), bundle(tmp_path, name="late", alarm_table=LATE)
     found = compare([soon, late], source, resamples=40)

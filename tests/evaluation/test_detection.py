@@ -49,7 +49,11 @@ def test_what_is_shown() -> None:
     nothing = detection(
         [np.ones(2)], [1], [True], np.zeros(1, np.int64), {}, AlarmPolicy(), resamples=Resamples.draw(1)
     )
-    assert nothing.to_text() == "Time to detection: 1 runs have an onset, and no alarm is in force."
+    said = " ".join(nothing.to_text().split())
+    assert said.startswith(
+        "Time to detection: 1 runs have an onset, and no alarm is in force: its budget was refused. "
+    )
+    assert said.endswith("Train with a larger --budget, or calibrate on more successful runs.")
     row = json.loads(measured([None], [3]).to_json())["rows"][0]
     assert (row["missed"], row["alarmed_without"], row["delays"]) == (1.0, None, [])
 

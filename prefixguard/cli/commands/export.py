@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from prefixguard.automata import ExportResult
     from prefixguard.learn import LearnListener
 
+_SHOWN = 5  # trials in the table, the best
+
 
 @command(
     "export",
@@ -66,6 +68,8 @@ def export(
         console.print(_table(result))
         taken = f"{result.choice.alphabet}, {result.choice.learner}, {'a' if result.choice.clock else 'no'} clock"
         say(f"Taken (*): {taken}. Behaviours where their AUPRC is near the best one's; of several the one worth most.")
+        if len(result.trials) > _SHOWN:
+            say(f"{len(result.trials)} were tried; all stand under trials in {result.path}/manifest.json.")
     if performance is not None:
         ours = performance.rows[0]
         caught = f"Test runs: its alarms catch {ours.caught:,} of {performance.failed:,} failures"
@@ -80,7 +84,7 @@ def export(
 
 
 def _table(result: ExportResult) -> Table:
-    """What the choice was made among, best first."""
+    """The best of what the choice was made among, best first, and the choice."""
     from rich.box import SIMPLE
     from rich.table import Table
 
@@ -97,17 +101,17 @@ def _table(result: ExportResult) -> Table:
     found.add_column("alphabet, learner", no_wrap=True)
     for head in ("clock", "states", "score", "AUPRC", "agree", "κ", "CI", "size", "worth"):
         found.add_column(head, justify="right", no_wrap=True)
-    shown = set()
+    rows: dict[tuple[str, ...], bool] = {}  # half of the budget and all of it may come to the same
     for t in result.trials:
-        chosen = t.choice == result.choice
-        cells = (
+        cells: tuple[str, ...] = (
             f"{t.choice.alphabet}, {t.choice.learner}", "yes" if t.choice.clock else "no", str(t.states),
             f"{t.soft:.3f}", f"{t.auprc:.3f}", f"{t.imminent:.2f} {t.outcome:.2f}".replace("0.", "."),
             f"{t.kappa:.2f}".replace("0.", "."), f"{t.coverage:.0%}", f"{t.length:.0f}", f"{t.worth:.3f}",
         )  # fmt: skip
-        if chosen or cells not in shown:  # half of the budget and all of it may come to the same
+        rows[cells] = rows.get(cells, False) or t.choice == result.choice
+    for place, (cells, chosen) in enumerate(rows.items()):
+        if place < _SHOWN or chosen:
             found.add_row("*" if chosen else "", *cells, style="bold" if chosen else "")
-        shown.add(cells)
     return found
 
 

@@ -97,7 +97,8 @@ class Detection(Result):
     def blocks(self) -> tuple[Block, ...]:
         """A row a budget, and how to read it."""
         if not self.rows:
-            return (Text(f"Time to detection: {self.runs:,} runs have an onset, and no alarm is in force."),)
+            refused = f"Time to detection: {self.runs:,} runs have an onset, and no alarm is in force: its budget was "
+            return (Text(refused + "refused. Train with a larger --budget, or calibrate on more successful runs."),)
         head = ("Budget", "detected", "too early", "missed", "delay, steps", "alarmed without onset")
         counted = f"{self.runs:,} runs with an onset, {self.without:,} without ({self.without_failed:,} of them failed)"
         return (

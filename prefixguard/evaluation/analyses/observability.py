@@ -42,8 +42,9 @@ TELLING = 0.05
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 WARNING = (
-    "The place of a figure on this scale (crossing) is the q at which phi equals its AUPRC. It is not an estimate of "
-    "q, the share of failures that can be seen."
+    "phi is the AUPRC of the best score where a share q of the positives can be told from all negatives and the others "
+    "from none. The place of a figure on this scale (crossing) is the q at which phi equals its AUPRC. It is not an "
+    "estimate of q, the share of failures that can be seen."
 )
 
 

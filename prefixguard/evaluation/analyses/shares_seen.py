@@ -25,7 +25,8 @@ _SHOWN = ("step index", "fitted clock", "size spline")
 CAUTION = (
     f"Of runs of at least {FEWEST_STEPS} steps, as others publish it. To take a quarter of a run is to know its "
     "length, which a live monitor does not: set these beside the figures of others on the same folds, and aim at the "
-    "AUROC at equal steps passed and at the skill over a clock."
+    "AUROC at equal steps passed and at the skill over a clock. A clock can stand below .500 here: fitted to the runs "
+    "that still go on at a step, it does not know that the same share of a shorter run is an earlier step."
 )
 
 

@@ -52,7 +52,8 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "shares_seen": ("When a share of the run is seen", "Not computed: this is the convention of others."),
     "detection": (
         "Time to detection",
-        "No onset was named: --onset says from which step of a run on an alarm is due.",
+        "No onset was named. --onset says from which step of a run on an alarm is due, and this section how late it "
+        "comes: mistake_step where labels name the mistake, or FIELD=VALUE, such as status=error.",
     ),
     "controls": ("Controls", "No controls were trained: raw text, activity names only, boosting."),
     "judge": (

@@ -117,7 +117,7 @@ class Comparison(Result):
             f"({100 * self.failed_runs / self.runs:.1f} %)",
             self.in_sample,
             "a monitor",
-            {reason.replace("_", " "): count for reason, count in self.left_out.items()},
+            {reason.replace("empty", "without steps").replace("_", " "): n for reason, n in self.left_out.items()},
         )
         return (
             *map(Text, head),

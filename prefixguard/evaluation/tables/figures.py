@@ -252,6 +252,13 @@ def risk_table(
     return TableBlock.of(caption, [*head, *others], cells, marked={0})
 
 
+#: What rows marked * are, a clause each.
+_ORACLES = (
+    "* knows what no monitor can know; it is there for comparison only: the end oracle when a run ends, the outcome "
+    "oracle how, the half oracle both of half of the tasks, the blurred oracle how and about when."
+)
+
+
 def reading_help(grouped_by: str | None, *, oracles: bool, more: str) -> Text:
     """How to read the columns, a sentence each. oracles: whether a row is marked *. more: a further sentence."""
     group = grouped_by or "agent"
@@ -264,7 +271,7 @@ def reading_help(grouped_by: str | None, *, oracles: bool, more: str) -> Text:
         "runs, that the risk takes away.",
         f"Within the same {group} (group): rem among runs of the same {group} only, so that knowing the {group} "
         "does not help." + ("" if grouped_by else " These runs name none, or only one."),
-        *(["* knows what no monitor can know; it is there for comparison only."] if oracles else []),
+        *([_ORACLES] if oracles else []),
     ]
     return Text(" ".join(lines), "faint")
 
