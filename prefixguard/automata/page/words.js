@@ -19,12 +19,14 @@ const drawn = (tag, attributes = {}, ...children) => put(document.createElementN
 // Text of a run, on a line of its own direction.
 const quote = (text, attributes = {}) => make("bdi", { class: "quote", dir: "auto", ...attributes }, text);
 
-// A risk in two digits; in more, as many as all risks need, where two would not tell it from a threshold.
+// A risk in two digits, near 1 in up to four; in more, as many as all risks need, where it would not be told from a
+// threshold.
+const short = (value) => [2, 3, 4].map((digits) => value.toFixed(digits)).find((text) => text < "1") ?? "1";
 const risk = (value) => {
   if (value === null) return "–";
-  const same = (threshold) => threshold !== null && threshold.toFixed(2) === value.toFixed(2);
+  const same = (threshold) => threshold !== null && short(threshold) === short(value);
   const near = [data.watch, data.alarm].some(same);
-  const text = near ? value.toFixed(data.digits).replace(/(\.\d\d\d*?)0+$/, "$1") : value.toFixed(2);
+  const text = near ? value.toFixed(data.digits).replace(/(\.\d\d\d*?)0+$/, "$1") : short(value);
   return Number(text) === 1 ? "1.0" : text.replace(/^0/, "");
 };
 // The threshold that a risk is equal to, and so not above; "" where there is none.

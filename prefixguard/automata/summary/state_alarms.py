@@ -6,6 +6,7 @@ steps those are, is counted on training runs.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.alarms import CELL_RUNS, group_names
 from prefixguard.automata.summary.entries import Entry, nearest_first, step_line
 from prefixguard.automata.summary.fidelity import Walks
-from prefixguard.automata.summary.wording import both_ends, count_text, one_line, share_text
+from prefixguard.automata.summary.wording import RiskWords, both_ends, count_text, one_line, share_text
 from prefixguard.behaviours import BY_NAME, CATALOGUE, PLACES
 from prefixguard.bundle import Automaton, state_names
 from prefixguard.runtime import plain
@@ -107,6 +108,7 @@ def rank_states(
     }
     names = state_names(automaton, [entry.gloss for entry in entries])
     found, doubts = [], _doubts(walks, automaton.n_states)
+    limit = thresholds.watch if thresholds.alarm is None else thresholds.alarm
     for state in range(automaton.n_states):
         mine = states == state
         mix, flags = [], []
@@ -126,11 +128,12 @@ def rank_states(
             cap = f"step {int(np.ceil(cap_near))} or later, near the greatest lengths of runs"
             flags.append(f"{share_text(part)} of its steps are at {cap}.")
         here = [one for one in first if one.state == state]
-        late = sum(one.late for one in here)
-        if late > CLOCK_SHARE * len(here):
+        late = [one.before for one in here if one.before is not None]
+        if len(late) > CLOCK_SHARE * len(here):
+            said = RiskWords.of((limit,), late).risk(max(late))
             flags.append(
-                f"{late:,} of its {count_text(len(here), 'first alarm')} came by the number of the step: a span of the "
-                "clock earlier, the risk of this state is not above the threshold."
+                f"{len(late):,} of its {count_text(len(here), 'first alarm')} came by the number of the step: a span "
+                f"of the clock earlier, the risk of this state is {said} at most, not above the threshold."
             )
         flags += _late_symbols(automaton, entries, state)
         alarms = [one for one in here if one.failed]
@@ -183,15 +186,15 @@ def changes(ranked: Sequence[StateAlarms]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _FirstAlarm:
-    """Of a test run. step: its place among all steps of the corpus. at: from 1, in the run. late: whether the same
-    state would not sound in the span of the clock before."""
+    """Of a test run. step: its place among all steps of the corpus. at: from 1, in the run. before: the
+    risk of the same state in the span of the clock before, if it would not sound there; else None."""
 
     run: int
     step: int
     at: int
     state: int
     failed: bool
-    late: bool
+    before: float | None
 
 
 def _first_alarms(material: Material, automaton: Automaton, walks: Walks, thresholds: Thresholds) -> list[_FirstAlarm]:
@@ -204,9 +207,9 @@ def _first_alarms(material: Material, automaton: Automaton, walks: Walks, thresh
         t = next((t for t in range(a, b) if walks.levels[t] is sound), None)
         if t is not None:
             run, state, column = int(material.test[i]), int(walks.states[t]), columns[t]
-            late = column > 0 and bool(automaton.risk[state, column - 1, 1] <= threshold)
+            earlier = float(automaton.risk[state, column - 1, 1]) if column else math.inf
             step, failed = int(material.corpus.first[run]) + t - a, bool(walks.strings.failed[i])
-            found.append(_FirstAlarm(run, step, t - a + 1, state, failed, late))
+            found.append(_FirstAlarm(run, step, t - a + 1, state, failed, earlier if earlier <= threshold else None))
     return found
 
 

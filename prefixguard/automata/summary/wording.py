@@ -68,15 +68,16 @@ def _visible(letter: str) -> str:
 
 
 def risk_text(risk: float) -> str:
-    """A probability in two digits, without the zero before the point; a dash where there is no number.
+    """A probability in two digits, without the zero before the point, near 1 in up to four; a dash where there is no
+    number.
 
-    >>> risk_text(0.414), risk_text(0.0), risk_text(1.0), risk_text(float("nan"))
-    ('.41', '.00', '1.0', '–')
+    >>> risk_text(0.414), risk_text(0.0), risk_text(1.0), risk_text(0.9968), risk_text(float("nan"))
+    ('.41', '.00', '1.0', '.997', '–')
     """
     if not math.isfinite(risk):
         return "–"
-    text = f"{risk:.2f}"
-    return "1.0" if text == "1.00" else text.removeprefix("0")
+    texts = (f"{risk:.{digits}f}" for digits in (2, 3, 4))
+    return next((text.removeprefix("0") for text in texts if not text.startswith("1")), "1.0")
 
 
 @dataclass(frozen=True, slots=True)
