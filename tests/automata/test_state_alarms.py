@@ -14,6 +14,7 @@ from words import strings_of
 
 from prefixguard.alarm import Level, Thresholds
 from prefixguard.automata.alphabets.behaviour_symbols import in_order
+from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.entries import make_entries
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.state_alarms import StateAlarms, _doubts, changes, rank_states
@@ -123,6 +124,20 @@ def alarms_by_hand(it: Learned, threshold: float) -> list[tuple[int, int, int, b
             run, at = int(it.material.test[i]), int(over[0])
             found.append((run, at, int(it.test_states[a + at]), bool(it.test.failed[i])))
     return found
+
+
+@pytest.mark.parametrize(("before", "said"), [(0.2, ".20"), (0.4968, ".4968"), (0.6, "")])
+def test_alarms_that_the_step_number_raises_are_flagged_with_the_risk_before(
+    lab: Learned, before: float, said: str
+) -> None:
+    """All states alarm from step 5 on, by a threshold of .5; the risk before is below it, near it or above it."""
+    risk = np.full_like(lab.automaton.risk, 0.9)
+    risk[:, 0] = before
+    column = columns_of(lab.automaton.clock, lab.test)
+    it = replace(lab, automaton=replace(lab.automaton, risk=risk), risks=risk[lab.test_states, column])
+    flags = [flag for one in ranked(it, 0.5) for flag in one.flags if "by the number of the step" in flag]
+    assert bool(flags) == bool(said)
+    assert all(f"the risk of this state is {said} at most, not above the threshold." in flag for flag in flags)
 
 
 def test_the_behaviours_of_a_state_are_those_at_its_first_alarms_on_failed_runs(lab: Learned) -> None:
