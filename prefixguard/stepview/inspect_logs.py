@@ -146,7 +146,8 @@ class _Conversation:
             self.open.remove(call_id)
             self.seen.add(_id(event, "message_id"))
             result = {"role": "tool", "tool_call_id": call_id, "content": event.get("result")}
-            self.messages.append(result | {name: event[name] for name in ("error",) if event.get(name) is not None})
+            error = {name: event[name] for name in ("error",) if event.get(name) is not None}
+            self.messages.append(result | error | _took(event))
 
 
 def conversations(sample: dict[str, Any]) -> list[tuple[str | None, list[Any]]]:
@@ -175,7 +176,7 @@ def conversations(sample: dict[str, Any]) -> list[tuple[str | None, list[Any]]]:
                 of.gets(event)
             elif (answer := _answer(event)) is not None:
                 of.hears(_asked(event, pool))
-                of.says(answer)
+                of.says(answer | _took(event) if isinstance(answer, dict) else answer)
     keys: dict[SpanAgent | None, str] = {None: "", spans.main: ""}
     for agent in found:
         if agent not in keys:
@@ -190,6 +191,13 @@ def _answer(event: Any) -> Any:
         return None
     choices = _list(event.get("output"), "choices")
     return choices[0].get("message") if choices and isinstance(choices[0], dict) else None
+
+
+def _took(event: dict[str, Any]) -> dict[str, Any]:
+    """What an event says that it took, as a key of its message: no message does."""
+    output = event.get("output")
+    usage = output.get("usage") if isinstance(output, dict) else None
+    return {"took": {"began": event.get("timestamp"), "ended": event.get("completed"), "usage": usage}}
 
 
 def _asked(event: dict[str, Any], pool: list[Any]) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,29 @@ def test_messages_that_the_log_keeps_once_and_texts_that_it_keeps_apart(tmp_path
     assert (
         "run 2: a run that is a whole number" in report.skipped[0][1] or "run 2: a run that is" in report.skipped[0][1]
     )
+
+
+RECORDED = Path(__file__).parents[1] / "stepview_adapters" / "recorded" / "inspect-ai-0.3.285" / "json"
+
+
+def test_steps_take_what_the_events_of_a_log_took() -> None:
+    """Over the runs of a sample: the sums over its events, counted here anew."""
+    file = RECORDED / "nested_parallel" / "log.json"
+    events = [event for sample in json.loads(file.read_text())["samples"] for event in sample["events"]]
+    models = [event for event in events if event["event"] == "model" and event["output"]["choices"]]
+    records = [one.signals for run in read_runs(file, load_adapter("inspect_log")) for one in run.records]
+    assert models and all(one is not None and one.seconds is not None for one in records)
+    for name, key in (("tokens_in", "input_tokens"), ("tokens_out", "output_tokens")):
+        told = sum(event["output"]["usage"][key] for event in models)
+        assert sum(getattr(one, name) or 0 for one in records if one is not None) == told
+
+    def ended(event: dict[str, Any]) -> float:
+        at = [datetime.fromisoformat(event[name]).timestamp() for name in ("timestamp", "completed")]
+        return at[1] - at[0]
+
+    tools = [event for event in events if event["event"] == "tool"]
+    seconds = sum(map(ended, (*models, *tools)))
+    assert sum(one.seconds or 0 for one in records if one is not None) == pytest.approx(seconds, abs=1e-3)
 
 
 def test_a_log_without_events_has_the_samples_messages() -> None:

@@ -201,6 +201,28 @@ def test_nothing_that_is_known_is_lost_by_adding(one: tuple[float, ...], other: 
     assert added(b"", packed(one)) == added(packed(one), b"") == packed(one)
 
 
+def test_messages_of_protocols_say_when() -> None:
+    """Where who passes them on, or the state of the task, has the time; absent is not zero."""
+
+    def status(second: int) -> dict[str, Any]:
+        said = {"parts": [{"text": "On it."}]}
+        at = f"2026-03-03T00:22:{second:02}.000Z"
+        return {"statusUpdate": {"status": {"state": "TASK_STATE_WORKING", "timestamp": at, "message": said}}}
+
+    def line(second: int, **message: Any) -> dict[str, Any]:
+        return {"time": f"2026-03-03T00:22:{second:02}.000Z", "message": {"id": second // 10, **message}}
+
+    calls, answers = [{"method": "tools/call", "params": {"name": "look"}}, {"result": {"content": []}}]
+    for adapter, expected, events in (
+        ("a2a", [None, 4.0, None], [status(3), status(7), {"role": "ROLE_AGENT", "parts": [{"text": "Done."}]}]),
+        ("mcp", [None, 5.0], [line(10, **calls), line(13, **answers), line(15, **calls), line(17, **answers)]),
+    ):
+        parser = load_adapter(adapter).parser()
+        records = [record for event in events for record in parser.observe(event)] + parser.end()
+        took = [record.signals and record.signals.seconds for record in records]
+        assert took == expected
+
+
 def test_every_key_is_documented() -> None:
     from pathlib import Path
 
