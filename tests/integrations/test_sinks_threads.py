@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from statistics import median
 
 import pytest
 from http_receiver import HttpReceiver, answer, close_half_way, hang, trickle
@@ -85,11 +84,11 @@ def test_every_reading_is_counted_once_and_in_order(
 
 
 def test_closing_many_stalled_sinks_takes_no_longer_than_asked(events_monitor: Monitor) -> None:
-    guard = Guard(events_monitor, sinks=[Stalled() for _ in range(5)])
+    guard = Guard(events_monitor, sinks=[Stalled() for _ in range(30)])
     fail(guard.run("x"))
     began = time.monotonic()
-    guard.close(0.3)
-    assert time.monotonic() - began < 3
+    guard.close(0.5)
+    assert time.monotonic() - began < 10, "one after the other they take 15 seconds"
 
 
 def test_a_child_process_has_sinks_of_its_own() -> None:
@@ -112,7 +111,7 @@ def test_a_child_process_has_sinks_of_its_own() -> None:
 def test_a_host_does_not_feel_dead_receivers(events_monitor: Monitor) -> None:
     """`feed` with six receivers that hang, trickle, refuse, fail, redirect or go away takes about as long as with none.
 
-    Measured alternately, in processor time of the host's thread and on the wall, as ratios of medians.
+    Measured alternately, in processor time of the host's thread and on the wall, as ratios of the least times.
     """
     with ExitStack() as stack:
         plays = (hang, trickle, answer(500), answer(302, Location="http://localhost/"), close_half_way)
@@ -128,7 +127,7 @@ def test_a_host_does_not_feel_dead_receivers(events_monitor: Monitor) -> None:
                     began = time.perf_counter(), time.thread_time()
                     fail(run, 10)
                     times.append([time.perf_counter() - began[0], time.thread_time() - began[1]])
-        wall, processor = (median(one[i] for one in took[1]) / median(one[i] for one in took[0]) for i in (0, 1))
+        wall, processor = (min(one[i] for one in took[1]) / min(one[i] for one in took[0]) for i in (0, 1))
         assert wall < 3 and processor < 2, (wall, processor)
         assert "internal_errors" not in guards[1].counters and guards[1].counters["readings"] == 400
         guards[1].close(0.1)

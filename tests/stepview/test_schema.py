@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import json
 import re
-import time
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from processor_time import least_seconds
 
 from prefixguard.errors import AdapterError
 from prefixguard.stepview import (
@@ -155,10 +155,12 @@ TOO_LARGE = {
 def test_a_spec_that_is_too_large_is_refused_at_once(name: str) -> None:
     spec, said = TOO_LARGE[name]
     data = json.dumps(spec).encode()
-    began = time.process_time()
-    with pytest.raises(AdapterError, match=said.replace("3,6..", r"\d+,\d+,\d+")):
-        Adapter.from_bytes(data, "adapter.json")
-    assert time.process_time() - began < 0.5
+
+    def refused() -> None:
+        with pytest.raises(AdapterError, match=said.replace("3,6..", r"\d+,\d+,\d+")):
+            Adapter.from_bytes(data, "adapter.json")
+
+    assert least_seconds(refused)[0] < 0.5
 
 
 def test_the_shipped_adapters_stay_far_below() -> None:
