@@ -319,7 +319,7 @@ def test_a_state_folder_that_is_removed_holds_up_no_hook(tmp_path: Path) -> None
             assert (command.state / "socket").exists()
             began = time.monotonic()
             command.answer(payload("Stop", last_assistant_message="z"))
-            assert time.monotonic() - began < 3.0
+            assert time.monotonic() - began < 5.0, "so long a hook waits for an answer"
         assert not (command.state / "problems.jsonl").exists()
     finally:
         command.kill()
