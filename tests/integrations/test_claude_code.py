@@ -233,7 +233,7 @@ def test_what_is_missing_or_locked(tmp_path: Path, events_bundle: Path, monkeypa
 
 
 def test_processor_time(command: Command) -> None:
-    """From its start to its exit a hook takes less than 150 ms of processor time: the least of 20, as other work shares the machine."""
+    """From its start to its exit a hook takes less than 150 ms of processor time: the least of 20."""
     command.answer(payload("UserPromptSubmit", prompt="x"))
     taken = []
     for n in range(20):
