@@ -39,23 +39,24 @@ def test_live_events_equal_the_file(lab_bundle, lab_file):
         ]
 
 
-def _check_features_and_logits(bundle_path, source, adapter, runs: int) -> None:
+def _check_features_and_logits(bundle_path, source, adapter, runs: int, *, signals: bool = False) -> None:
     """What the trainer stored is what a session computes: context and rows exactly, risks within 1e-6."""
     monitor = prefixguard.load(bundle_path)
     parsed = [r for r in read_runs(source, load_adapter(adapter)) if r.outcome != "unknown"][:runs]
     corpus = featurise(parsed)
+    corpus, functions = (corpus, context.signals) if signals else (corpus.without_signals(), context)
     rows = corpus.encode(monitor.bundle.vocabulary)
     model = OnnxModel(monitor.bundle)
     calibration = monitor.bundle.calibration
     for i, run in enumerate(parsed):
-        state, numbers = context.start(), []
+        state, numbers = functions.start(), []
         model_state = model.initial
         indices, values, counts = rows.run(i)
         ends = np.cumsum(counts)
         readings = monitor.score_run(run.records)
         for t, record in enumerate(run.records):
             tokens = tokenize(serialize(record))
-            numbers.append(context.update(state, record, tokens))
+            numbers.append(functions.update(state, record, tokens))
             row = monitor.bundle.vocabulary.encode(tokens)
             stored = SparseRow(indices[ends[t] - counts[t] : ends[t]], values[ends[t] - counts[t] : ends[t]])
             np.testing.assert_array_equal(row.indices, stored.indices)
@@ -87,9 +88,10 @@ def test_training_twice_gives_the_same_bundle(lab_file, tmp_path):
 @pytest.mark.real
 @pytest.mark.slow
 @pytest.mark.skipif(not (TRACES / "tau2").is_dir(), reason="real runs are not unpacked (PREFIXGUARD_TRACES)")
-def test_real_runs_have_one_answer(tmp_path):
+@pytest.mark.parametrize("signals", [False, True])
+def test_real_runs_have_one_answer(signals, tmp_path):
     adapter = load_adapter("tau2")
     corpus = featurise(read_runs(TRACES / "tau2", adapter))
-    config = TrainConfig(epochs=1, symbol_epochs=1, members=1, max_features=512, teacher=0.0)
+    config = TrainConfig(epochs=1, symbol_epochs=1, members=1, max_features=512, teacher=0.0, signals=signals)
     result = train_corpus(corpus, adapter, out=tmp_path / "m", config=config)
-    _check_features_and_logits(result.path, TRACES / "tau2", "tau2", 40)
+    _check_features_and_logits(result.path, TRACES / "tau2", "tau2", 40, signals=signals)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processor_time import least_seconds
 
 from prefixguard.errors import AdapterError
 from prefixguard.stepview import read_runs
@@ -183,22 +183,12 @@ def test_every_event_is_of_one_agent(forest: Any) -> None:
     assert all([event.event["n"] for event in inside] == sorted(e.event["n"] for e in inside) for _, inside in found)
 
 
-def least_seconds(work: Callable[[], object]) -> float:
-    """Returns the processor time in seconds of the fastest of three runs."""
-    found = []
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        found.append(time.process_time() - start)
-    return min(found)
-
-
 @pytest.mark.usefixtures("collected")
 def test_many_agents_take_time_in_proportion() -> None:
     def seconds(n: int) -> float:
         spans = [turns(f"a{i}", [i])[0] | {"ends": i + 1 + (i % 2)} for i in range(n)]
         events = [traced(span) for span in spans]
-        return least_seconds(lambda: agents(events))
+        return least_seconds(lambda: agents(events))[0]
 
     assert seconds(4000) < 40 * seconds(400)
 
@@ -211,7 +201,7 @@ def test_the_same_question_many_times_takes_time_in_proportion() -> None:
         for i in range(n):
             for span in (first | {"said": f"{i % 7}"}, second | {"heard": [first["heard"][0], f"{i % 7}", "fine"]}):
                 events[f"{i} {span['id']}"] = [traced(span | {"begins": i, "ends": i})]
-        return least_seconds(lambda: joined(events))
+        return least_seconds(lambda: joined(events))[0]
 
     assert seconds(2000) < 40 * seconds(200)
 
