@@ -50,7 +50,7 @@ CATALOGUE: Final = (
         "fault",
         "Two calls alternate, each with the result that it had before.",
         "You are going back and forth between two calls that change nothing: do something else.",
-        "Look for two tools that send the agent to each other, and end such a pair after its second round.",
+        "Look for what sends the agent from one call to the other and back; end such a pair after its second round.",
         watch=4,
         alarm=8,
         rests_on=_REPEATED,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta
 
 from prefixguard.errors import ConfigError
 
@@ -38,6 +37,8 @@ def exact_interval(share: float, n_tasks: int) -> tuple[float, float]:
     >>> [round(end, 3) for end in (*exact_interval(0.0, 21), *exact_interval(1 / 21, 21))]
     [0.0, 0.161, 0.001, 0.238]
     """
+    from scipy.stats import beta  # here, so that help and audits need no extra
+
     n = max(n_tasks, 1)
     k = min(max(share, 0.0), 1.0) * n
     low, high = beta.ppf((0.025, 0.975), (max(k, 1e-9), k + 1), (n - k + 1, max(n - k, 1e-9)))

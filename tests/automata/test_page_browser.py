@@ -520,6 +520,10 @@ def test_search_finds_states_statuses_examples_and_steps_of_runs(browser: Browse
     assert keys(browser, "chosen") == ["s11"] and "State 11" in text(browser, "#details")
     assert "state 3" in find(browser, summary.state_examples[3][1])
     assert find(browser, "R51")[:2] == ["Symbols:", summary.entries[5].gloss]  # in an example of it alone
+    data = json.loads(browser.run("document.getElementById('data').textContent"))
+    says = [(data["levels"][state["level"]]["says"], state["alarms_at"]) for state in data["states"]]
+    alarming = [f"state {at}" for at, (level, at_times) in enumerate(says) if level == "ALARM" or at_times]
+    assert alarming and set(alarming) <= set(find(browser, "alarm"))
     words = "why same call again"
     assert find(browser, words)[0] == "Steps of runs:"
     browser.run("document.querySelector('#found button').click()")

@@ -137,7 +137,17 @@ def test_alarms_that_the_step_number_raises_are_flagged_with_the_risk_before(
     it = replace(lab, automaton=replace(lab.automaton, risk=risk), risks=risk[lab.test_states, column])
     flags = [flag for one in ranked(it, 0.5) for flag in one.flags if "by the number of the step" in flag]
     assert bool(flags) == bool(said)
-    assert all(f"the risk of this state is {said} at most, not above the threshold." in flag for flag in flags)
+    assert all(f"its risk is {said} at most, not above the threshold." in flag for flag in flags)
+    stayed: Counter[int] = Counter()
+    for a, b in pairwise(it.test.first.tolist()):
+        t = next((t for t in range(a, b) if it.risks[t, 1] > 0.5), None)
+        if t is not None and t > a and column[t]:
+            stayed[int(it.test_states[t])] += bool(it.test_states[t] == it.test_states[t - 1])
+    for one in ranked(it, 0.5):
+        for flag in one.flags:
+            if "by the number of the step" in flag:
+                runs = f"because runs stayed in this state, as {stayed[one.state]:,} of them did"
+                assert (runs in flag) == (stayed[one.state] > 0)
 
 
 def test_the_behaviours_of_a_state_are_those_at_its_first_alarms_on_failed_runs(lab: Learned) -> None:

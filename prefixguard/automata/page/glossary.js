@@ -99,14 +99,16 @@ function matching(query) {
   return [];
 }
 
-// States by their number ("state 15", "15"), else by what leads there, what dominates them and their examples.
+// States by their number ("state 15", "15"), else by what leads there, what they say, what dominates them and their examples.
 function matchingStates(query) {
   const number = /^(?:state\s+)?(\d+)$/i.exec(query.trim());
   if (number) return Number(number[1]) < data.states.length ? [Number(number[1])] : [];
   const words = wordsOf(query);
   if (!words.length) return [];
-  return data.states.map((state, at) => at).filter((at) =>
-    holds([data.states[at].sentence, ...data.states[at].flags, ...data.states[at].examples], words));
+  return data.states.flatMap((state, at) => {
+    const said = [data.levels[state.level].says, data.alarm !== null && state.alarms_at ? "ALARM" : ""];
+    return holds([state.sentence, ...said, ...state.flags, ...state.examples], words) ? [at] : [];
+  });
 }
 
 // Steps of the runs that are replayed whose texts hold every word, as [run, step]; a number is one of a state.

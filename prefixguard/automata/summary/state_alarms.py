@@ -131,9 +131,11 @@ def rank_states(
         late = [one.before for one in here if one.before is not None]
         if len(late) > CLOCK_SHARE * len(here):
             said = RiskWords.of((limit,), late).risk(max(late))
+            stayed = sum(one.stayed for one in here if one.before is not None)
             flags.append(
-                f"{len(late):,} of its {count_text(len(here), 'first alarm')} came by the number of the step: a span "
-                f"of the clock earlier, the risk of this state is {said} at most, not above the threshold."
+                f"{len(late):,} of its {count_text(len(here), 'first alarm')} came by the number of the step"
+                + (f", or because runs stayed in this state, as {stayed:,} of them did" if stayed else "")
+                + f": a span of the clock earlier, its risk is {said} at most, not above the threshold."
             )
         flags += _late_symbols(automaton, entries, state)
         alarms = [one for one in here if one.failed]
@@ -187,7 +189,8 @@ def changes(ranked: Sequence[StateAlarms]) -> Iterator[str]:
 @dataclass(frozen=True, slots=True)
 class _FirstAlarm:
     """Of a test run. step: its place among all steps of the corpus. at: from 1, in the run. before: the
-    risk of the same state in the span of the clock before, if it would not sound there; else None."""
+    risk of the same state in the span of the clock before, if it would not sound there; else None. stayed: whether the
+    run was in this state at the step before too."""
 
     run: int
     step: int
@@ -195,6 +198,7 @@ class _FirstAlarm:
     state: int
     failed: bool
     before: float | None
+    stayed: bool
 
 
 def _first_alarms(material: Material, automaton: Automaton, walks: Walks, thresholds: Thresholds) -> list[_FirstAlarm]:
@@ -209,7 +213,9 @@ def _first_alarms(material: Material, automaton: Automaton, walks: Walks, thresh
             run, state, column = int(material.test[i]), int(walks.states[t]), columns[t]
             earlier = float(automaton.risk[state, column - 1, 1]) if column else math.inf
             step, failed = int(material.corpus.first[run]) + t - a, bool(walks.strings.failed[i])
-            found.append(_FirstAlarm(run, step, t - a + 1, state, failed, earlier if earlier <= threshold else None))
+            stayed = t > a and int(walks.states[t - 1]) == state
+            before = earlier if earlier <= threshold else None
+            found.append(_FirstAlarm(run, step, t - a + 1, state, failed, before, stayed))
     return found
 
 
