@@ -1,4 +1,4 @@
-"""What automata over behaviours are worth, beside the default of release 0.3.0 and beside their teacher.
+"""What automata are worth, over behaviours and by default, beside their teacher.
 
     python benchmarks/automata_behaviours.py .traces --keep scratch
 
@@ -33,7 +33,6 @@ from prefixguard.automata.model_selection import (
     DEFAULT_ALPHABETS,
     DEFAULT_LEARNERS,
     Candidate,
-    CandidateTrial,
     choices,
     choose,
     learn_from,
@@ -57,10 +56,10 @@ from prefixguard.learn import (
 from prefixguard.learn.teacher import TextProjection, boost
 
 HORIZON, SEED, MAX_STATES = 3, 13, 64
-ROWS = ("teacher", "default of 0.3.0", "behaviours", "default")
+ROWS = ("teacher", "behaviours", "default")
 FIGURES = ("auprc", "rem", "imminent", "outcome", "kappa", "coverage", "states", "symbols", "description")
 #: What a summary compares, and with what aim over behaviours: at least so much, on so many sets.
-COMPARED = ("default of 0.3.0", "behaviours", "default")
+COMPARED = ("behaviours", "default")
 AIMS = {"auprc": ("of the teacher's AUPRC", 0.9, 4), "outcome": ("of rank correlation of outcome risks", 0.8, 3)}
 _SIDES = (0.70, 0.85)  # of the tasks that are not tested: teach, calibrate, set the threshold
 
@@ -101,15 +100,6 @@ def material_of(corpus: Corpus, name: str, k: int, folds: int, keep: Path) -> tu
         pool=pool, held_out=held_out, alarm=alarm, test=test, seed=SEED,
     )  # fmt: skip
     return material, said
-
-
-def choice_of_0_3(trials: tuple[CandidateTrial, ...]) -> Candidate:
-    """What release 0.3.0 chose: fewest states among those that are as good as the best."""
-    known = [t for t in trials if t.choice.alphabet != "behaviours" and t.choice.learner in ("memoryless", "ladder")]
-    near = [t for t in known if t.score >= known[0].score - 0.03 and t.top_share <= 0.05] or known
-    best = near[0]
-    good = [t for t in near if t.score >= best.score - 0.005 and not t.rem < best.rem - 0.01]
-    return min(good, key=lambda t: (t.states, -t.score)).choice
 
 
 def levels_of(material: Material, risks: NDArray[np.float64], at: dict[int, slice]) -> list[Level]:
@@ -171,7 +161,7 @@ def run_set(name: str, traces: Path, folds: int, taken: int, keep: Path) -> dict
         material, said = material_of(corpus, name, k, folds, keep)
         trials = try_choices(material, choices(DEFAULT_ALPHABETS, DEFAULT_LEARNERS, MAX_STATES, (False, True)))
         over = tuple(t for t in trials if t.choice.alphabet == "behaviours")
-        for of, choice in zip(ROWS, (None, choice_of_0_3(trials), choose(over), choose(trials)), strict=True):
+        for of, choice in zip(ROWS, (None, choose(over), choose(trials)), strict=True):
             found[of].append(row(material, said, choice))
             print(name, k, of, found[of][-1], file=sys.stderr, flush=True)
     return {"set": name, "runs": len(corpus), "failed": int(corpus.failed.sum()), "rows": found}
@@ -209,7 +199,7 @@ def summary(results: list[dict[str, Any]]) -> list[str]:
 def text(results: list[dict[str, Any]]) -> str:
     """The summary, then a table a set, means over folds."""
     lines = [
-        "Each cell: the default of release 0.3.0 / the best over behaviours / the default.",
+        "Each cell: the best over behaviours / the default.",
         "",
         *summary(results),
         "",

@@ -29,8 +29,7 @@ HORIZON = 3
 MAX_STATES = 64
 #: alphabet -> learners that are tried on it.
 ROWS = {
-    "tree": ("memoryless", "ladder", "merge", "distilled", "rpni"),
-    "tree-context": ("memoryless", "ladder"),
+    "tree-context": ("memoryless", "ladder", "merge", "distilled", "rpni"),
     "steps": ("memoryless", "ladder", "merge", "clusters", "distilled", "rpni"),
     "typed": ("memoryless", "ladder", "merge", "clusters", "fsm", "distilled", "rpni"),
     "gumbel": ("memoryless", "ladder", "merge", "rpni"),

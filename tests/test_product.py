@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import prefixguard
+from prefixguard.automata.page import SCRIPTS
 from prefixguard.bundle import open_bundle
 from prefixguard.learn import TrainConfig, read_toml
 from prefixguard.metrics import Prefixes, average_precision
@@ -59,6 +60,14 @@ def test_the_shipped_automaton_is_that_of_the_shipped_monitor() -> None:
     assert (automaton.kind, monitor.kind) == ("automaton", "onnx")
     for name in ("automaton.html", "automaton.svg", "automaton.dot", "GLOSSARY.md"):
         assert (AUTOMATON / name).stat().st_size > 1000
+
+
+def test_the_shipped_page_is_that_of_today_s_scripts() -> None:
+    page = (AUTOMATON / "automaton.html").read_text(encoding="utf-8")
+    for name in SCRIPTS:
+        assert (ROOT / "prefixguard" / "automata" / "page" / name).read_text(encoding="utf-8") in page, (
+            f"{name} has changed: make product"
+        )
 
 
 @pytest.mark.slow

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.alarm import table_to_json
+from prefixguard.alarm import AlarmPolicy, table_to_json
 from prefixguard.automata.alphabets import Alphabet, fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
+from prefixguard.automata.alphabets.tree_words import explain
 from prefixguard.automata.build import Walked, build
 from prefixguard.automata.json_table import check_table_target, what_groups_take, what_it_takes, write_json_table
 from prefixguard.automata.manifest_info import automaton_info
@@ -39,7 +40,6 @@ from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.alarms import measure_alarms
 from prefixguard.automata.summary.distrust import distrust
 from prefixguard.automata.summary.entries import make_entries, state_examples
-from prefixguard.automata.summary.expressions import expressions
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
 from prefixguard.automata.summary.replays import asked_runs, choose_replays, make_replays, replay_kinds
 from prefixguard.automata.summary.state_alarms import rank_states
@@ -77,6 +77,8 @@ from prefixguard.stepview import ReadReport, read_runs
 
 FORMATS = ("dfa", "json-table")
 AUTOMATA = Path("automata")
+#: Automata that are learned, the best first, until one can alarm.
+_MOST_LEARNED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,8 @@ def export(
     to : dfa: automaton, picture, glossary and a bundle that runs; json-table: a table with interpreters in Python and
         JavaScript.
     out : folder to write. Default: automata/NAME of the monitor, for a table NAME-table.
-    alphabet : what symbols are: behaviours, tree, tree-context, steps, typed, gumbel or quantized; may be repeated.
-        Default: behaviours, tree, tree-context, steps and typed are tried.
+    alphabet : what symbols are: behaviours, tree-context, steps, typed, gumbel or quantized; may be repeated.
+        Default: behaviours, tree-context, steps and typed are tried.
     learner : how states are found: memoryless, ladder, grid, merge, rpni, distilled, clusters or fsm; may be repeated.
         Default: memoryless, ladder and grid, which take milliseconds, are tried.
     clock : whether risks depend on a coarse step index besides the state. Default: both are tried.
@@ -220,22 +222,44 @@ def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple
 
 
 def _learn(material: Material, bundle: Bundle, candidates: tuple[Candidate, ...], listener: LearnListener) -> _Learned:
-    """The best candidate by folds of the pool, learned again on all of it."""
+    """The best candidate by folds of the pool, learned again on all of it; the next best where it can never alarm, and
+    the best after all where none of the first few can."""
     given, budget = ask_model(bundle, material, {c.alphabet for c in candidates}), bundle.calibration.policy.budget
     trials: tuple[CandidateTrial, ...] = ()
     if len(candidates) > 1:
         trials = try_choices(
             material, candidates, given=given, budget=budget, on_trial=lambda what: listener.on_stage("trying", what)
         )
-    choice = choose(trials, budget) if trials else candidates[0]
-    listener.on_stage("learning", f"{choice.alphabet}, {choice.learner}")
-    alphabet = fit_alphabet(choice.alphabet, material, material.pool, choice.max_states, given)
-    pool, walked = learn_from(alphabet, choice.learner, choice.max_states, material, material.pool)
-    held_out = alphabet.strings(material, material.held_out)
-    clock = fit_clock(pool) if choice.clock else ()
-    walked = without_parity(walked, pool, held_out, clock)
-    automaton = build(walked, pool, held_out, clock)
-    return _Learned(choice, trials, alphabet, pool, walked, automaton)
+    waiting: list[CandidateTrial] = list(trials)
+    made: list[_Learned] = []
+    while not made or (waiting and len(made) < _MOST_LEARNED):
+        choice = choose(waiting, budget) if waiting else candidates[0]
+        waiting = [trial for trial in waiting if trial.choice != choice]
+        listener.on_stage("learning", f"{choice.alphabet}, {choice.learner}")
+        alphabet = fit_alphabet(choice.alphabet, material, material.pool, choice.max_states, given)
+        pool, walked = learn_from(alphabet, choice.learner, choice.max_states, material, material.pool)
+        held_out = alphabet.strings(material, material.held_out)
+        clock = fit_clock(pool) if choice.clock else ()
+        walked = without_parity(walked, pool, held_out, clock)
+        made.append(_Learned(choice, trials, alphabet, pool, walked, build(walked, pool, held_out, clock)))
+        if _can_alarm(made[-1], material, bundle.calibration.policy):
+            return made[-1]
+    return made[0]
+
+
+def _can_alarm(learned: _Learned, material: Material, policy: AlarmPolicy) -> bool:
+    """Whether its threshold, set as an export sets it, leaves a risk above it."""
+    automaton = learned.automaton
+
+    def risks(runs: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        strings = learned.alphabet.strings(material, runs)
+        states, _ = learned.walked.walk(strings)
+        outcome = automaton.risk[states, columns_of(automaton.clock, strings), 1]
+        return np.split(outcome, strings.first[1:-1])
+
+    drawn = draw_alarm_runs(material.corpus, material.seed, material.alarm)
+    alarm = set_thresholds(risks(material.held_out), risks(drawn), policy)[0].alarm
+    return alarm is not None and float(automaton.risk[..., 1].max()) > alarm
 
 
 def _finish(
@@ -323,7 +347,7 @@ def _finish(
         watch=thresholds.watched_from,
         alarm=thresholds.alarm,
         base=float(learned.pool.failed.mean()),
-        expressions=expressions(alphabet, material, entries),
+        expressions=explain(entry.condition for entry in entries if entry.count),
     )
     info = automaton_info(bundle, learned.choice, learned.trials, summary, notes)
     n_steps = len(walks.risks)

@@ -102,15 +102,17 @@ def masked(text: str) -> str:
 
 _EMPTY = re2.compile(r'(?i)[\s\[\]{}()"\']*(?:null|none|nil|0 rows?|empty set)?[\s\[\]{}()"\'.]*')
 _EMPTY_FIELDS = re2.compile(r'\{(?:\s*"[^"]{0,40}"\s*:\s*(?:\[\s*\]|\{\s*\}|0|null|false|true|"")\s*,?)+\}')
-_NOTHING = re2.compile(r"(?i)\W*(?:(?:no|0|zero|nothing|keine|nichts|sin|ning[uú]n|aucun)\b|没有|未找到|无)")
+_NOTHING = re2.compile(r"(?i)\W*(?:(?:no|0\s+\pL+|zero|nothing|keine|nichts|sin|ning[uú]n|aucun)\b|没有|未找到|无)")
 _WRAPPED = re2.compile(r"<returncode>0</returncode>|</?(?:output|result|stdout|stderr)>")
 
 
 def is_empty(result: str) -> bool:
     """Does a result of reading hold nothing?
 
-    >>> [is_empty(text) for text in ("", "[]", '{"items": [], "total": 0}', "No results found.", "3 rows")]
-    [True, True, True, True, False]
+    >>> [is_empty(text) for text in ("", "[]", '{"items": [], "total": 0}', "No results found.", "0 rows")]
+    [True, True, True, True, True]
+    >>> [is_empty(text) for text in ("3 rows", "0.29", "[(0,)]")]
+    [False, False, False]
     """
     text = result.strip()
     if len(text) > 300:

@@ -11,12 +11,15 @@ import pytest
 from lab_export import material_of
 
 from prefixguard.automata.alphabets import ALPHABETS, OF_MODEL, Alphabet, fit_alphabet
+from prefixguard.automata.alphabets.behaviour_symbols import ASKED
+from prefixguard.automata.alphabets.tree import BOTH_RISKS, TreeSteps, grow
 from prefixguard.automata.alphabets.tree_words import SHORT, explain, name_leaves, reads_history, repeats, say, ways
 from prefixguard.automata.alphabets.tree_words import SplitTest as Asked
 from prefixguard.automata.material import Material
-from prefixguard.bundle import ModelMap, SymbolMap, TreeMap, TypedMap
+from prefixguard.behaviours import PLACES as BEHAVIOURS
+from prefixguard.bundle import BehaviourMap, ModelMap, SymbolMap, TreeMap, TypedMap
 from prefixguard.bundle.symbol_map import symbol_map_from_json
-from prefixguard.context import FEATURES, N_FEATURES
+from prefixguard.context import FEATURES
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import ConfigError
 from prefixguard.learn import steps_of
@@ -48,14 +51,14 @@ def by_map(symbol_map: SymbolMap, material: Material, steps: np.ndarray) -> list
 
 @pytest.mark.parametrize("name", FITTED)
 def test_symbols_are_the_maps(name: str, fitted: dict[str, Alphabet], material: Material) -> None:
-    """Through the map as a bundle keeps it. On new runs always; on the pool, but where words are scored."""
+    """Through the map as a bundle keeps it, on the pool and on new runs."""
     found = fitted[name]
     written = symbol_map_from_json(found.map.to_json())
     inside = steps_of(material.corpus, material.pool)
     others = np.setdiff1d(np.arange(len(material.labels)), inside)
     assert by_map(written, material, others) == found.symbols[others].tolist()
     same = np.mean(np.array(by_map(written, material, inside)) == found.symbols[inside])
-    assert 0.3 < same < 1 if name == "tree" else same == 1
+    assert same == 1
     assert len(np.unique(found.symbols[inside])) > 5
 
 
@@ -84,7 +87,7 @@ def test_nothing_but_the_named_runs_is_fitted_to(name: str, fitted: dict[str, Al
 
 
 def test_the_budget_bounds_trees_over_the_run_so_far(fitted: dict[str, Alphabet], material: Material) -> None:
-    assert 5 < fitted["tree"].map.n_symbols <= 23 and 5 < fitted["tree-context"].map.n_symbols <= 23
+    assert 5 < fitted["tree-context"].map.n_symbols <= 23
     assert fit_alphabet("tree-context", material, material.pool, 2).map.n_symbols == 2
 
 
@@ -110,6 +113,35 @@ def test_typed_says_error_and_repeat(material: Material) -> None:
     for bit, wanted, words in ((2, error, "the step failed"), (1, again, "was made before")):
         np.testing.assert_array_equal(found.symbols & bit > 0, wanted)
         assert [words in c for c in found.conditions] == [k & bit > 0 for k in range(len(found.conditions))]
+
+
+def test_behaviours_are_the_leaves_of_a_tree_said_by_what_holds(
+    fitted: dict[str, Alphabet], material: Material
+) -> None:
+    """The list in its order falls into the tree's leaves, but for leaves that are too rare, and the leaf of none."""
+    held, found = material.corpus.held, fitted["behaviours"].map
+    assert held is not None and isinstance(found, BehaviourMap)
+    asked = held[:, [BEHAVIOURS[name] for name in ASKED]]
+    tree = grow(asked, TreeSteps.of(material, material.pool), 23, BOTH_RISKS)
+    leaf, inside = tree.apply(asked.astype(np.float32)), steps_of(material.corpus, material.pool)
+    several = [k for k, symbol in enumerate(found.symbols) if len(symbol.asked) > 1]
+    assert len(several) > 3
+    for k in several:
+        assert len(np.unique(leaf[inside][fitted["behaviours"].symbols[inside] == k])) == 1
+    assert not {name for symbol in found.symbols for name, _ in symbol.asked} - set(ASKED)
+
+
+def test_trees_over_the_run_never_ask_how_long_it_is(fitted: dict[str, Alphabet], material: Material) -> None:
+    """Nor for words: with all that grows with every step made up, the same symbols."""
+    found = fitted["tree-context"].map
+    assert isinstance(found, TreeMap) and found.columns == ()
+    context = material.corpus.context.copy()
+    lengths = [PLACES[name] for name in ("step", "log_step", "calls", "messages", "log_vocabulary")]
+    context[:, lengths] = np.random.default_rng(0).random((len(context), len(lengths)), dtype=np.float32) * 9
+    other = replace(material, corpus=replace(material.corpus, context=context))
+    every = np.arange(len(material.labels))
+    assert by_map(found, other, every) == fitted["tree-context"].symbols.tolist()
+    assert fit_alphabet("tree-context", other, material.pool, 24).map.to_json() == found.to_json()
 
 
 def test_steps_look_at_the_step_alone(fitted: dict[str, Alphabet], material: Material) -> None:
@@ -144,12 +176,12 @@ def test_steps_know_whether_a_call_repeats_not_how_often(material: Material) -> 
 
 
 def test_symbols_that_look_at_the_past_say_so(fitted: dict[str, Alphabet]) -> None:
-    """`steps` where it finds a repeat; `tree` wherever it asks for more than the step."""
-    for name, asks in (("steps", repeats), ("tree", reads_history), ("tree-context", reads_history)):
+    """`steps` where it finds a repeat; `tree-context` wherever it asks for more than the step."""
+    for name, asks in (("steps", repeats), ("tree-context", reads_history)):
         found = fitted[name]
         expected = tuple(any(asks(test) for test in way) for way in ways(found.map))  # type: ignore[arg-type]
         assert found.reads_history == expected
-    assert any(fitted["tree"].reads_history)
+    assert any(fitted["tree-context"].reads_history)
 
 
 def test_alphabets_of_a_model_have_all_the_symbols_that_it_can_give(material: Material) -> None:
@@ -166,7 +198,7 @@ def test_alphabets_of_a_model_have_all_the_symbols_that_it_can_give(material: Ma
 
 
 def test_unknown_and_missing_alphabets(material: Material) -> None:
-    with pytest.raises(ConfigError, match=r"^alphabet 'words': choose one of behaviours, tree, tree-context,"):
+    with pytest.raises(ConfigError, match=r"^alphabet 'words': choose one of behaviours, tree-context,"):
         fit_alphabet("words", material, material.pool, 24)
     with pytest.raises(ConfigError, match=r"^alphabet 'gumbel': its symbols come from a monitor's model"):
         fit_alphabet("gumbel", material, material.pool, 24)
@@ -175,7 +207,7 @@ def test_unknown_and_missing_alphabets(material: Material) -> None:
 def test_too_few_steps_leave_one_symbol(material: Material) -> None:
     shortest = material.pool[np.argsort(material.corpus.lengths[material.pool], kind="stable")[:2]]
     assert material.corpus.lengths[shortest].sum() < 60  # no two leaves of 30
-    for name in ("tree-context", "steps", "tree"):
+    for name in ("tree-context", "steps"):
         found = fit_alphabet(name, material, shortest, 24)
         assert found.map.n_symbols == 1
         assert set(found.symbols.tolist()) == {0}
@@ -240,17 +272,6 @@ def test_a_typical_length_below_one_character_is_said_as_what_it_means() -> None
     assert say(Asked(at, math.log1p(0.624), math.log1p(17)), ()) == f"{name} 0.624 to 17 characters"
 
 
-def test_scores_of_words_are_said_by_where_they_stand() -> None:
-    values = [np.arange(100.0), np.arange(100.0)]
-    say_at = lambda low, high: say(Asked(N_FEATURES, low, high), (), values)  # noqa: E731
-    assert say_at(-math.inf, 24.5) == "words of runs about to fail: the lowest 25 % of steps"
-    assert say_at(89.5, math.inf) == "words of runs about to fail: the highest 10 % of steps"
-    assert say_at(24.5, 89.5) == "words of runs about to fail: from 25 % to 90 % of steps"
-    assert say(Asked(N_FEATURES + 1, 24.5, 89.5), (), values, short=True) == "words of failed runs: 25 % to 90 %"
-    many = [np.arange(1000.0)]
-    assert say(Asked(N_FEATURES, 995.5, math.inf), (), many, short=True) == "near-failure words: highest 0.4 %"
-
-
 def test_every_feature_has_a_short_name_of_its_own() -> None:
     assert SHORT.keys() == PLACES.keys()
     steps = {SHORT["step"], SHORT["log_step"]}  # the same number, kept in two ways
@@ -309,17 +330,14 @@ def test_leaves_that_rounding_makes_alike_have_their_number_in_front() -> None:
 
 
 def test_no_two_symbols_of_a_tree_have_the_same_name(fitted: dict[str, Alphabet]) -> None:
-    for name in ("tree", "tree-context", "steps"):
+    for name in ("tree-context", "steps"):
         assert len(set(fitted[name].glosses)) == len(fitted[name].glosses) > 3
 
 
 def test_what_does_not_explain_itself_is_explained_once(fitted: dict[str, Alphabet]) -> None:
-    said = explain(
-        ["words of runs that fail: the lowest 9 % of steps", "words of runs that fail: the highest 9 % of steps"]
-    )
-    assert len(said) == 1 and "training" not in said[0] and said[0].startswith('"Words of runs that fail"')
+    said = explain(["typical length of results so far <= 9 characters", "typical length of results so far = 0"])
+    assert len(said) == 1 and said[0].startswith("Typical length")
     assert explain(["has word `recent` in the result", "failed steps so far = 0", ""]) == ()
     assert [s.partition(" ")[0] for s in explain(["share of steps: any (> 0.1 %)"])] == ["Any:"]
-    of_tree = " ".join(explain(fitted["tree"].conditions))
-    assert ("geometric mean" in of_tree) == any("typical length" in c for c in fitted["tree"].conditions)
-    assert "Words of runs about to fail" in of_tree
+    of_tree = " ".join(explain(fitted["tree-context"].conditions))
+    assert ("geometric mean" in of_tree) == any("typical length" in c for c in fitted["tree-context"].conditions)

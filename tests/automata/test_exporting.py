@@ -20,10 +20,11 @@ from lab_export import corpus_of, material_of, one_teacher
 
 import prefixguard
 from prefixguard.alarm import AlarmPolicy, AlarmState, Level, draw_one_per_task
-from prefixguard.automata import ExportResult, export
+from prefixguard.automata import ExportResult, export, exporting
 from prefixguard.automata import material as materials
 from prefixguard.automata.alphabets import fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
+from prefixguard.automata.model_selection import Candidate, choose
 from prefixguard.automata.strings import walk
 from prefixguard.bundle import Automaton, Bundle, open_bundle, state_names
 from prefixguard.errors import (
@@ -44,7 +45,13 @@ from prefixguard.trace import Side, task_hash
 #: By a name: how each is learned. All are small, so that tests take seconds.
 WAYS: dict[str, dict[str, Any]] = {
     "typed": {"alphabet": "typed", "learner": "ladder", "clock": True, "max_states": 16},
-    "tree": {"alphabet": "tree", "learner": "ladder", "clock": False, "max_states": 12, "examples": False},
+    "tree-context": {
+        "alphabet": "tree-context",
+        "learner": "ladder",
+        "clock": False,
+        "max_states": 12,
+        "examples": False,
+    },
     "quantized": {"alphabet": "quantized", "learner": "memoryless", "clock": False, "max_states": 12},
     "gumbel": {"alphabet": "gumbel", "learner": "memoryless", "clock": True, "max_states": 12},
 }
@@ -167,16 +174,35 @@ def test_pictures_and_glossary_stand_in_the_folder(exported: Exports) -> None:
 
 
 def test_one_candidate_is_not_tried(exported: Exports) -> None:
-    result = exported("tree")
+    result = exported("tree-context")
     assert (result.trials, result.table) == ((), "")
     assert automaton_of(result)[0].manifest["trials"] == []
+
+
+@pytest.mark.parametrize("mute", [1, 99])
+def test_the_next_best_is_taken_where_the_best_can_never_alarm(
+    exported: Exports, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mute: int
+) -> None:
+    """And the best after all where none can."""
+    tried: list[Candidate] = []
+
+    def can_alarm(learned: Any, *_: Any) -> bool:
+        tried.append(learned.choice)
+        return len(tried) > mute
+
+    monkeypatch.setattr(exporting, "_can_alarm", can_alarm)
+    result = export(
+        exported.monitor, exported.runs, out=tmp_path / "x", alphabet="typed", learner="ladder", max_states=16
+    )
+    assert tried[0] == choose(result.trials) and len(set(tried)) == len(tried) == min(mute + 1, len(result.trials), 4)
+    assert result.choice == tried[mute if mute < len(tried) else 0]
 
 
 @pytest.mark.slow
 def test_the_same_inputs_give_the_same_bundle(exported: Exports, tmp_path: Path) -> None:
     """By a teacher fitted anew, under another name, over what was there."""
     first = exported("typed")
-    shutil.copytree(exported("tree").path, tmp_path / "elsewhere")
+    shutil.copytree(exported("tree-context").path, tmp_path / "elsewhere")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(materials, "out_of_fold", out_of_fold)
         again = export(exported.monitor, exported.runs, out=tmp_path / "elsewhere", overwrite=True, **WAYS["typed"])
@@ -237,7 +263,7 @@ def test_edges_visits_and_evidence_count_the_runs_of_their_side(exported: Export
 
 
 def test_a_reading_does_not_depend_on_what_comes_after(exported: Exports, fresh_lab_file: Path) -> None:
-    monitor = load(exported("tree").path)
+    monitor = load(exported("tree-context").path)
     for scored in itertools.islice(score(monitor, fresh_lab_file), 5):
         half = len(scored.readings) // 2
         whole = [(r.symbol, r.state, r.outcome_risk, r.level) for r in scored.readings]
@@ -350,7 +376,7 @@ def test_without_examples_nothing_is_left_of_any_run(exported: Exports) -> None:
     corpus = corpus_of(exported.runs, exported.monitor)
     names = {*corpus.run_ids, *corpus.task_ids, *(value for group in corpus.groups for value in group.values())}
     assert len(words) > 300 and len(names) > 100
-    quiet, plain = exported("tree").path, exported("typed").path
+    quiet, plain = exported("tree-context").path, exported("typed").path
     for path in sorted(quiet.iterdir()):
         said = path.read_bytes().decode("utf-8", "replace").lower()
         assert not [word for word in words if word in said], path.name
@@ -452,7 +478,7 @@ class Silent(LearnListener):
         ({"max_states": 1}, ConfigError, "max_states = 1: a whole number between 2 and 4096 is needed."),
         ({"max_states": 4097}, ConfigError, "max_states = 4097: a whole number between 2 and 4096 is needed."),
         ({"max_states": 8.0}, ConfigError, "max_states = 8.0: a whole number between 2 and 4096 is needed."),
-        ({"alphabet": "words"}, ConfigError, "alphabet 'words': choose one of behaviours, tree, tree-context, steps, "),
+        ({"alphabet": "words"}, ConfigError, "alphabet 'words': choose one of behaviours, tree-context, steps, "),
         ({"alphabet": ["typed", "words"]}, ConfigError, "alphabet 'words': choose one of "),
         ({"alphabet": ()}, ConfigError, "no alphabet is named: choose from behaviours, "),
         ({"learner": "guess"}, ConfigError, "learner 'guess': choose one of memoryless, ladder"),
@@ -567,7 +593,7 @@ def test_runs_of_one_step(tmp_path: Path) -> None:
     runs.write_text("".join(json.dumps(line) + "\n" for line in lines))
     config = TrainConfig(epochs=1, symbol_epochs=1, members=1, max_features=64, teacher=0.0, budget=0.25)
     monitor = train(runs, out=tmp_path / "monitor", adapter="openai_chat", config=config).path
-    for way, learner in (("typed", "ladder"), ("tree", "memoryless")):
+    for way, learner in (("typed", "ladder"), ("tree-context", "memoryless")):
         found = export(monitor, runs, out=tmp_path / way, alphabet=way, learner=learner, max_states=8)
         bundle, automaton = automaton_of(found)
         assert automaton.clock == () and automaton.visits[automaton.start] == 0
@@ -591,7 +617,7 @@ def test_an_automaton_that_can_never_alarm_says_so(exported: Exports) -> None:
     made = export(
         monitor, runs, out=monitor.parent / "mute", alphabet="typed", learner="rpni", clock=False, max_states=2
     )
-    for result in (made, exported("typed"), exported("tree")):
+    for result in (made, exported("typed"), exported("tree-context")):
         bundle, automaton = automaton_of(result)
         threshold = bundle.calibration.thresholds.alarm
         highest = float(np.array(read_risks(automaton, bundle.calibration))[..., 1].max())

@@ -47,7 +47,7 @@ def trial(score: float, states: int, **choice: object) -> CandidateTrial:
 
 
 def test_all_combinations_at_half_of_the_budget_and_at_all_of_it() -> None:
-    found = choices(("tree", "typed"), ("ladder",), 64, (False, True))
+    found = choices(("tree-context", "typed"), ("ladder",), 64, (False, True))
     assert len(found) == len(set(found)) == 2 * 2 * 2
     assert {c.max_states for c in found} == {32, 64}
     assert choices(["typed", "typed"], ["ladder"], 4, [True]) == (Candidate("typed", "ladder", 4, True),)

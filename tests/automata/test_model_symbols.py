@@ -181,7 +181,7 @@ def test_trees_learn_no_symbols(trees: Path, lab_file: Path) -> None:
 
 
 def test_what_needs_no_model_asks_none(bundle: Bundle, material: Material) -> None:
-    assert ask_model(bundle, material, {"typed", "tree"}) == {}
+    assert ask_model(bundle, material, {"typed", "tree-context"}) == {}
 
 
 def test_a_manifest_without_the_size_leaves_the_symbols_that_were_met(bundle: Bundle, material: Material) -> None:

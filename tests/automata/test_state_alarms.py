@@ -13,7 +13,7 @@ from lab_automaton import Learned, lab_material, lay_out, learned, run_of
 from words import strings_of
 
 from prefixguard.alarm import Level, Thresholds
-from prefixguard.automata.alphabets.behaviour_symbols import in_order
+from prefixguard.automata.alphabets.behaviour_symbols import ASKED
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.entries import make_entries
 from prefixguard.automata.summary.fidelity import Walks
@@ -110,6 +110,7 @@ def test_one_agent_and_the_step_cap_are_flagged_where_they_dominate() -> None:
     ]
     assert solo.mix == (("agent", (("solo", 1.0),)),)
     assert any("100 % of its steps are of agent solo, " in flag for flag in solo.flags)
+    assert "10 of its 10 first alarms came on runs of agent solo, as are 12 % of all test runs." in solo.flags
     assert any("step 18 or later, near the greatest lengths of runs" in flag for flag in late.flags)
     assert all(one.flags == () for one in others)
     assert any("This may be no behaviour to change." in said for said in changes(found))
@@ -157,7 +158,7 @@ def test_the_behaviours_of_a_state_are_those_at_its_first_alarms_on_failed_runs(
     seen: set[str] = set()
     for one in ranked(lab, threshold):
         steps = [int(corpus.first[run]) + at for run, at, state, failed in by_hand if failed and state == one.state]
-        advised = {name for name, of in BY_NAME.items() if of.kind != "neutral"}
+        advised = {name for name, of in BY_NAME.items() if of.advice}
         held = [{name for name in advised if corpus.held[step, PLACES[name]]} for step in steps]
         counts = Counter(name for names in held for name in names)
         assert dict(one.faults) == dict(counts)
@@ -224,22 +225,9 @@ def test_alarms_that_the_clock_raised_are_flagged(lab: Learned) -> None:
     assert 0 < of_clock.total() < of_all.total()
 
 
-def test_states_of_symbols_that_ask_for_the_number_of_the_step_are_flagged(lab: Learned) -> None:
-    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
-    walks = walks_of(lab, 0.5)
-    for asked, flagged in (
-        ("this step failed; step number >= 27", True),
-        ("step number <= 3; this step failed", False),
-    ):
-        late = [replace(entry, condition=asked) for entry in entries]
-        for one in rank_states(lab.material, lab.automaton, late, lab.states, walks, thresholds_of(0.5)):
-            told = [flag for flag in one.flags if 'as "step number >= 27"' in flag]
-            assert bool(told) == (flagged and lab.automaton.visits[one.state] > 0), one.flags
-
-
 def test_no_symbol_of_the_behaviours_asks_for_the_number_of_the_step() -> None:
-    assert "near_step_cap" not in {symbol.behaviour for symbol in in_order()}
-    assert not any("step number" in symbol.sentence for symbol in in_order())
+    assert set(BY_NAME) - set(ASKED) == {"near_step_cap"}
+    assert not any("step number" in BY_NAME[name].sentence for name in ASKED)
 
 
 def test_risks_that_test_runs_do_not_bear_out_are_in_doubt(lab: Learned) -> None:

@@ -11,7 +11,7 @@ from behaving import call, fail, found_in, say
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.behaviours import BY_NAME, CATALOGUE_SHA256, CONSEQUENCES, NONE_HELD, PLACES, held
+from prefixguard.behaviours import BY_NAME, CATALOGUE_SHA256, NONE_HELD, PLACES, held
 from prefixguard.bundle import Automaton, BehaviourMap, BehaviourSymbol, automaton_to_bytes
 from prefixguard.bundle.automaton import automaton_from_bytes
 from prefixguard.bundle.behaviour_map import MOST_BEHAVIOUR_SYMBOLS
@@ -24,14 +24,14 @@ EMPTY = SparseRow(np.empty(0, np.int64), np.empty(0, np.float32))
 NUMBERS = np.zeros(N_FEATURES, np.float32)
 MAP = BehaviourMap(
     (
-        BehaviourSymbol("same_call_same_result", 3),
-        BehaviourSymbol("same_call_same_result"),
-        BehaviourSymbol("call_failed", 1, "reads"),
-        BehaviourSymbol("reads"),
+        BehaviourSymbol((("same_call_same_result", 3),)),
+        BehaviourSymbol((("same_call_same_result", 1),)),
+        BehaviourSymbol((("reads", 1), ("call_failed", 1))),
+        BehaviourSymbol((("reads", 1),)),
     )
 )
-SYMBOLS = st.builds(
-    BehaviourSymbol, st.sampled_from(sorted(BY_NAME)), st.integers(1, 255), st.sampled_from(("", *CONSEQUENCES))
+SYMBOLS = st.dictionaries(st.sampled_from(sorted(BY_NAME)), st.integers(1, 255), min_size=1, max_size=3).map(
+    lambda asked: BehaviourSymbol(tuple(asked.items()))
 )
 MAPS = st.lists(SYMBOLS, unique=True, max_size=12).map(lambda rows: BehaviourMap(tuple(rows)))
 COUNTS = st.lists(st.integers(0, 255), min_size=len(NONE_HELD), max_size=len(NONE_HELD)).map(bytes)
@@ -62,11 +62,20 @@ def test_a_symbol_is_said_in_the_catalogue_s_words() -> None:
 @given(MAPS, COUNTS)
 def test_a_symbol_holds_and_none_before_it_does(found: BehaviourMap, counts: bytes) -> None:
     def holds(symbol: BehaviourSymbol) -> bool:
-        there = counts[PLACES[symbol.behaviour]] >= symbol.at_least
-        return there and (not symbol.consequence or counts[PLACES[symbol.consequence]] > 0)
+        return all(counts[PLACES[name]] >= least for name, least in symbol.asked)
 
     number = found.symbol("", EMPTY, NUMBERS, counts)
     assert [*map(holds, found.symbols), True].index(True) == number
+
+
+def test_a_map_of_one_behaviour_and_a_consequence_a_symbol_is_read_as_before() -> None:
+    old = {
+        "kind": "behaviours",
+        "catalogue": CATALOGUE_SHA256,
+        "symbols": [["call_failed", 2, "reads"], ["reads", 1, ""]],
+    }
+    both, alone = symbol_map_from_json(old).symbols  # type: ignore[attr-defined]
+    assert (both.asked, alone.asked) == ((("call_failed", 2), ("reads", 1)), (("reads", 1),))
 
 
 @given(MAPS)
@@ -126,18 +135,19 @@ def test_nothing_else_is_looked_at() -> None:
     ("rows", "why"),
     [
         ("reads", "not a list"),
-        ([["reads", 1]], "not a list of 3"),
-        ([["reads", 1, "", ""]], "not a list of 3"),
-        ([["reads", "1", ""]], "not a whole number"),
-        ([["reads", True, ""]], "not a whole number"),
-        ([["reads", 0, ""]], "not a whole number"),
-        ([["reads", 256, ""]], "not a whole number"),
-        ([[1, 1, ""]], "not a name, a count and a consequence"),
-        ([["reads", 1, None]], "not a name, a count and a consequence"),
-        ([["dreams", 1, ""]], "'dreams' is no behaviour that this release knows"),
-        ([["reads", 1, "call_failed"]], "'call_failed' is no consequence"),
-        ([["reads", 1, ""], ["reads", 1, ""]], "must differ"),
-        ([["reads", n + 1, ""] for n in range(MOST_BEHAVIOUR_SYMBOLS)], "fewer than 1,024"),
+        (["reads"], "not a list"),
+        ([[["reads"]]], "not a list of 2"),
+        ([[["reads", 1, ""]]], "not a list of 2"),
+        ([[["reads", "1"]]], "not a whole number"),
+        ([[["reads", True]]], "not a whole number"),
+        ([[["reads", 0]]], "not a whole number"),
+        ([[["reads", 256]]], "not a whole number"),
+        ([[[1, 1]]], "not a name and a count"),
+        ([[["dreams", 1]]], "'dreams' is no behaviour that this release knows"),
+        ([[]], "1 to 32 behaviours, each once"),
+        ([[["reads", 1], ["reads", 2]]], "1 to 32 behaviours, each once"),
+        ([[["reads", 1]], [["reads", 1]]], "must differ"),
+        ([[["reads", n + 1]] for n in range(MOST_BEHAVIOUR_SYMBOLS)], "fewer than 1,024"),
     ],
 )
 def test_a_forged_map_is_refused(rows: Any, why: str) -> None:
@@ -149,6 +159,6 @@ def test_a_forged_map_is_refused(rows: Any, why: str) -> None:
 
 def test_an_unknown_behaviour_names_the_remedy() -> None:
     with pytest.raises(ConfigError, match=r"Upgrade prefixguard, or export the monitor again\.$"):
-        BehaviourSymbol("dreams")
+        BehaviourSymbol((("dreams", 1),))
     with pytest.raises(ConfigError, match=r"reads counts from 1 to 255, not 0\."):
-        BehaviourSymbol("reads", 0)
+        BehaviourSymbol((("reads", 0),))

@@ -72,7 +72,7 @@ def test_people_are_told_on_standard_error(cli, lab_bundle: Path, lab_file: Path
 def test_the_best_trials_and_the_choice_are_shown() -> None:
     named = Candidate("typed", "ladder", 8, clock=True)
     tried = tuple(CandidateTrial(named, i, 4, 1 - i / 100, 0.5, 0.5, 0.0) for i in range(56))
-    tried = (*tried, replace(tried[-1], choice=Candidate("tree", "grid", 8, clock=False)))
+    tried = (*tried, replace(tried[-1], choice=Candidate("tree-context", "grid", 8, clock=False)))
     result = ExportResult(Path("a"), None, tried[-1].choice, tried, None, None, (), "")
     found = command._table(result)
     assert found.row_count == 6 and list(found.columns[0].cells) == ["", "", "", "", "", "*"]
@@ -152,7 +152,7 @@ def test_without_runs_those_of_the_file_are_taken_with_their_labels(
     [
         (("--to", "svg"), "Error: --to svg: choose one of dfa, json-table."),
         (("--max-states", "1"), "Error: max_states = 1: a whole number between 2 and 4096 is needed."),
-        (("--alphabet", "words"), "Error: alphabet 'words': choose one of behaviours, tree, tree-context, "),
+        (("--alphabet", "words"), "Error: alphabet 'words': choose one of behaviours, tree-context, "),
         (("--learner", "guess"), "Error: learner 'guess': choose one of memoryless, ladder"),
         (("--labels", "none.jsonl"), "none.jsonl"),
     ],

@@ -20,7 +20,10 @@ OFFER = RunOffer(("nothing_else",), 2)
 GOLDEN = Path(__file__).parents[1] / "golden"
 #: Every behaviour is a symbol, those that rest on what a run is given first.
 EVERY = BehaviourMap(
-    tuple(map(BehaviourSymbol, sorted(BY_NAME, key=lambda name: name not in ("missing_tool", "near_step_cap"))))
+    tuple(
+        BehaviourSymbol(((name, 1),))
+        for name in sorted(BY_NAME, key=lambda name: name not in ("missing_tool", "near_step_cap"))
+    )
 )
 
 

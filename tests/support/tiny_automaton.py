@@ -31,7 +31,11 @@ TREE = TreeMap.of(
 )
 MODEL = ModelMap(tiny_monitor.SYMBOLS)
 BEHAVIOURS = BehaviourMap(
-    (BehaviourSymbol("same_call_same_result"), BehaviourSymbol("call_failed", 1, "searches"), BehaviourSymbol("speaks"))
+    (
+        BehaviourSymbol((("same_call_same_result", 1),)),
+        BehaviourSymbol((("searches", 1), ("call_failed", 1))),
+        BehaviourSymbol((("speaks", 1),)),
+    )
 )
 OUTCOME = ((0.05, 0.10), (0.40, 0.50), (0.90, 0.95))  # by state and column of the clock
 

@@ -16,9 +16,8 @@ from prefixguard.errors import ConfigError
 
 #: Name to what it is. Those that come last need the monitor's model at run time.
 ALPHABETS: Mapping[str, str] = {
-    "behaviours": "the behaviour that matters most at the step; nothing learned",
-    "tree": "kinds of step that a decision tree tells apart by the run so far and the words of the step",
-    "tree-context": "kinds of step that a decision tree tells apart by the run so far, without words",
+    "behaviours": "the behaviours that hold at the step, as a decision tree asks for them",
+    "tree-context": "kinds of step that a decision tree tells apart by the run so far, without words and step numbers",
     "steps": "kinds of step that a decision tree tells apart by the step alone, and by whether it repeats",
     "typed": "tool x error x repeated call; nothing learned",
     "gumbel": "the symbols that a network learned for itself",
@@ -45,13 +44,13 @@ def fit_alphabet(
         return given[name]
     match name:
         case "behaviours":
-            return fit_behaviours(material, runs)
+            return fit_behaviours(material, runs, max(max_states - 1, 2))
         case "typed":
             return fit_typed(material, runs)
         case "steps":
             return fit_step_tree(TreeSteps.of(material, runs), _STEP_LEAVES)
-        case "tree" | "tree-context":
-            return fit_tree(TreeSteps.of(material, runs), max(max_states - 1, 2), words=name == "tree")
+        case "tree-context":
+            return fit_tree(TreeSteps.of(material, runs), max(max_states - 1, 2))
     if name in OF_MODEL:
         raise ConfigError(f"alphabet {name!r}: its symbols come from a monitor's model, and none was asked for them.")
     raise ConfigError(f"alphabet {name!r}: choose one of {', '.join(ALPHABETS)}.")

@@ -15,15 +15,11 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prefixguard.bundle import TreeMap
 from prefixguard.context import FEATURES, N_FEATURES, Feature
 from prefixguard.runtime import say_term
 
-#: What the scores of words are called, in their order; and in a name.
-SCORES = ("words of runs about to fail", "words of runs that fail")
-SHORT_SCORES = ("near-failure words", "words of failed runs")
 #: Features of the step itself; and those of which a step knows whether it repeats, not how often.
 OF_STEP = ("is_message", "is_error", "size_arguments", "size_action", "size_result", "size_observation")
 ONCE = ("call_seen", "message_seen")
@@ -120,11 +116,7 @@ def repeats(test: SplitTest) -> bool:
     return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name in ONCE and test.low >= 0
 
 
-#: Training values of each score of words, ascending: a score means nothing but where it stands among them.
-Scores = Sequence[NDArray[np.float64]]
-
-
-def say(test: SplitTest, terms: Sequence[str], scores: Scores = (), *, short: bool = False) -> str:
+def say(test: SplitTest, terms: Sequence[str], *, short: bool = False) -> str:
     """A test in words; short: as a name has it.
 
     >>> say(SplitTest(6, 1.5, math.inf), ()), say(SplitTest(6, 1.5, 4.5), ()), say(SplitTest(5, -math.inf, 0.5), ())
@@ -138,10 +130,6 @@ def say(test: SplitTest, terms: Sequence[str], scores: Scores = (), *, short: bo
         if short:
             return ("" if low > 0 else "no ") + term.partition(" ")[2]
         return ("has " if low > 0 else "lacks ") + term
-    if test.feature >= N_FEATURES:
-        place = test.feature - N_FEATURES
-        standing = _standing(test, scores[place], short=short)
-        return f"{(SHORT_SCORES if short else SCORES)[place]}: {standing}"
     feature = FEATURES[test.feature]
     if feature.kind == "yes":
         return feature.text if low >= 0 else _NOT[feature.name]
@@ -177,23 +165,6 @@ def _say_share(feature: Feature, low: float, high: float, *, short: bool) -> str
     return f"{name} {span}"
 
 
-def _standing(test: SplitTest, values: NDArray[np.float64], *, short: bool) -> str:
-    """Where an interval of a score stands among the training steps, in per cent of them."""
-    low, high = (100 * float(np.searchsorted(values, x, side="right")) / len(values) for x in (test.low, test.high))
-    of = "" if short else " of steps"
-    the = "" if short else "the "
-    if not math.isfinite(test.low):
-        return f"{the}lowest {_per_cent(high)} %{of}"
-    if not math.isfinite(test.high):
-        return f"{the}highest {_per_cent(100 - low)} %{of}"
-    return f"{'' if short else 'from '}{_per_cent(low)} % to {_per_cent(high)} %{of}"
-
-
-def _per_cent(value: float) -> str:
-    """A share of steps; near none and near all with a digit more."""
-    return f"{value:.0f}" if 1 <= value <= 99 or value in (0, 100) else f"{value:.1f}"
-
-
 def _whole_range(low: float, high: float) -> str:
     """What whole numbers lie above low and not above high."""
     first = math.floor(low) + 1 if math.isfinite(low) else low
@@ -220,12 +191,6 @@ def _number(value: float) -> str:
 
 #: What stands in a condition, and a sentence on what it means.
 _MEANINGS = {
-    SCORES[0]: f'"{SCORES[0].capitalize()}" (in names: "{SHORT_SCORES[0]}"): one number for the words of the step '
-    "alone, a sum of weights learned from training runs; high where a failure was near. Steps are ranked by it: the "
-    "highest 1 % are the training steps whose words speak most for a failure within the next steps, and from 14 % to "
-    "22 % are those above the lowest 14 % and within the lowest 22 %.",
-    SCORES[1]: f'"{SCORES[1].capitalize()}" (in names: "{SHORT_SCORES[1]}"): a number of the same kind; high where the '
-    "run failed in the end, near or far.",
     "typical length": 'Typical length (in names: "typical result" and the like): the geometric mean over all steps so '
     "far, those without such a text counted as empty; below one character, most were empty.",
     "identifiers": "Identifiers: words with a digit in a call's arguments. Nowhere before (in names: new): neither "
@@ -258,20 +223,15 @@ _DIGITS = re.compile(r"[\d.]+")
 _SHORT, _LONG = 64, 120
 
 
-def name_leaves(ways: Sequence[Sequence[SplitTest]], terms: Sequence[str], scores: Scores = ()) -> tuple[str, ...]:
-    """A name for each leaf: the test asked last, the last one on words where there is one, and of the others as many as
-    tell it apart.
+def name_leaves(ways: Sequence[Sequence[SplitTest]], terms: Sequence[str]) -> tuple[str, ...]:
+    """A name for each leaf: the two tests asked last, and of the others as many as tell it apart.
 
-    ways: of each leaf the tests that lead to it. terms, scores: as `say` takes them. Names that rounding makes alike,
-    or that would grow too long, have the symbol's number in front.
+    ways: of each leaf the tests that lead to it. terms: as `say` takes them. Names that rounding makes alike, or that
+    would grow too long, have the symbol's number in front.
     """
     # Last first: that test tells a leaf from its neighbour.
-    said = [[say(test, terms, scores, short=True) for test in reversed(way)] for way in ways]
-    words = [next((p for p, test in enumerate(reversed(way)) if test.feature >= N_FEATURES), 1) for way in ways]
-    first = [
-        {0, p} if len(tests) > p and len(f"{tests[0]}, {tests[p]}") <= _SHORT else {0}
-        for tests, p in zip(said, words, strict=True)
-    ]
+    said = [[say(test, terms, short=True) for test in reversed(way)] for way in ways]
+    first = [{0, 1} if len(tests) > 1 and len(f"{tests[0]}, {tests[1]}") <= _SHORT else {0} for tests in said]
     places, growing = [set(of) for of in first], True
     while growing:
         growing, names = False, [_join(*pair) for pair in zip(said, places, strict=True)]

@@ -193,7 +193,7 @@ def _cap(material: Material) -> str:
     many, lost = (share_text(float(part.mean())) for part in (at, failed[at]))
     return (
         f"No training run has more than {count_text(longest, 'step')}, and {many} have as many, of which {lost} "
-        f"failed: near step {longest} the number of the step says it."
+        f"failed: near step {longest} the number of the step alone tells the outcome."
     )
 
 

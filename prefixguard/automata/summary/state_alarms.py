@@ -7,7 +7,6 @@ steps those are, is counted on training runs.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,11 +44,10 @@ _BY_CHANCE = 0.1
 _NAME, _VALUE = 120, 48
 _QUOTED = 400
 _LEADING = 2  # values and behaviours that are named
+_FEW_ALARMS = 5  # of fewer it is not said whose runs they are
 _SHOWN = 5  # states of which it is said what to change
-#: A test of a symbol that holds from some step on, in a definition.
-_LATE = re.compile(r"(?:^|; )(step number (?!<)[^;]+)")
 #: Behaviours that developers can do something about.
-_FAULTS = tuple(one.name for one in CATALOGUE if one.kind != "neutral")
+_FAULTS = tuple(one.name for one in CATALOGUE if one.advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +121,12 @@ def rank_states(
                 (one_line(both_ends(v, _VALUE), _VALUE) if examples else "one value", s) for v, s in shares[:_LEADING]
             )
             mix.append((one_line(name, _NAME), named))
+        here = [one for one in first if one.state == state]
+        flags += _owners(material, here, examples=examples)
         steps = index[mine]
         if len(steps) and (part := float((steps >= cap_near).mean())) > LATE_SHARE:
             cap = f"step {int(np.ceil(cap_near))} or later, near the greatest lengths of runs"
             flags.append(f"{share_text(part)} of its steps are at {cap}.")
-        here = [one for one in first if one.state == state]
         late = [one.before for one in here if one.before is not None]
         if len(late) > CLOCK_SHARE * len(here):
             said = RiskWords.of((limit,), late).risk(max(late))
@@ -137,7 +136,6 @@ def rank_states(
                 + (f", or because runs stayed in this state, as {stayed:,} of them did" if stayed else "")
                 + f": a span of the clock earlier, its risk is {said} at most, not above the threshold."
             )
-        flags += _late_symbols(automaton, entries, state)
         alarms = [one for one in here if one.failed]
         faults = _faults(material, alarms)
         low, middle, high = np.percentile(steps, [10, 50, 90], method="nearest").tolist() if len(steps) else (0, 0, 0)
@@ -219,14 +217,24 @@ def _first_alarms(material: Material, automaton: Automaton, walks: Walks, thresh
     return found
 
 
-def _late_symbols(automaton: Automaton, entries: Sequence[Entry], state: int) -> Iterator[str]:
-    """Whether most steps into a state are of symbols that ask for the number of the step."""
-    into = np.where(automaton.transitions == state, automaton.edges, 0).sum(axis=0)
-    asked = {k: found[1] for k, entry in enumerate(entries) if (found := _LATE.search(entry.condition)) and into[k]}
-    part = float(into[list(asked)].sum() / max(into.sum(), 1))
-    if part > LATE_SHARE:
-        most = asked[max(asked, key=lambda k: int(into[k]))]
-        yield f'{share_text(part)} of its steps are by symbols that ask how late it is in the run, as "{most}".'
+def _owners(material: Material, here: Sequence[_FirstAlarm], *, examples: bool) -> Iterator[str]:
+    """Of each group of which one value has nearly all of a state's first alarms and not most test runs, a sentence."""
+    if len(here) < _FEW_ALARMS:
+        return
+    for name in group_names(material):
+
+        def value(run: int, name: str = name) -> str:
+            return str(material.corpus.groups[run].get(name, ""))
+
+        most, share = _shares([value(one.run) for one in here])[0]
+        all_of = float(np.mean([value(run) == most for run in material.test.tolist()]))
+        if share > ONE_VALUE and all_of < OF_ALL:
+            who = f"{name} {one_line(most, _NAME)}" if examples else f"one {name}"
+            count = sum(value(one.run) == most for one in here)
+            yield (
+                f"{count:,} of its {count_text(len(here), 'first alarm')} came on runs of {who}, as are "
+                f"{share_text(all_of)} of all test runs."
+            )
 
 
 def _doubts(walks: Walks, n_states: int) -> dict[int, str]:
