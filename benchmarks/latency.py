@@ -42,6 +42,7 @@ from prefixguard import behaviours, context
 from prefixguard.alarm import AlarmState, Level, Thresholds
 from prefixguard.encoder import Vocabulary, tokenize
 from prefixguard.runtime import Monitor, load
+from prefixguard.runtime.reasons import behaviour_reasons
 from prefixguard.stepview import StepRecord, serialize
 
 SIZES = (50, 500, 5000)
@@ -246,7 +247,7 @@ def parts(monitor: Monitor, way: Callable[[int, str], list[Any]] | None, texts: 
         monitor.imminent_map(step.imminent)
         alarm.step(monitor.outcome_map(step.outcome))
         t.append(now())
-        model.reasons(row, numbers, state, step)  # what they cost at most: with the graph, where there is one
+        behaviour_reasons((), (), model, row, numbers, state, step)  # what they cost at most: with the graph
         t.append(now())
         state = step.state
         if i >= RUN_LENGTH:

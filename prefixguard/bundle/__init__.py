@@ -14,6 +14,7 @@ from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, ap
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.files import replace_file
 from prefixguard.bundle.manifest import SCORES
+from prefixguard.bundle.onnx_check import MOST_TRIED
 from prefixguard.bundle.reading import Bundle, open_bundle, read_signature
 from prefixguard.bundle.signature import Key, KeyPair, Signature, Trust, new_key
 from prefixguard.bundle.state_names import leading_symbols, state_names
@@ -21,6 +22,7 @@ from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap, TypedMap
 from prefixguard.bundle.writing import BundleParts, Signed, check_target, parts_of, sign, write_bundle
 
 __all__ = [
+    "MOST_TRIED",
     "N_RISKS",
     "SCORES",
     "UNSEEN",

@@ -57,8 +57,9 @@ SINCE: Mapping[str, int] = MappingProxyType({ONNX: 1, AUTOMATON: 2, SCORES: 4})
 #: hold every run to the common threshold without a word.
 GROUPED = 3
 #: The layout of an automaton over behaviours, and of one that says how its alarms did or how its states are called: an
-#: older release takes its automaton.json for damaged.
-NAMED = 4
+#: older release takes its automaton.json for damaged. And of a bundle whose reasons.onnx gives the risk of variants of
+#: a step, which to an older release is none of a step.
+NEWER = 4
 #: Files of each kind besides the manifest: those that must be there, and those that may.
 _ALWAYS = (File.ADAPTER, File.CALIBRATION, File.CARD, File.CONTEXT, File.VOCABULARY)
 REQUIRED: Mapping[str, tuple[File, ...]] = MappingProxyType(
@@ -83,9 +84,10 @@ LIMITS: Mapping[str, int] = MappingProxyType(
 )
 
 
-def version_of(kind: str, *, grouped: bool, named: bool = False) -> int:
-    """The layout a bundle is written in: the oldest that has all it holds."""
-    return max(SINCE[kind], NAMED if named else GROUPED if grouped else 1)
+def version_of(kind: str, *, grouped: bool, newer: bool = False) -> int:
+    """The layout a bundle is written in: the oldest that has all it holds. newer: whether it has what came with
+    `NEWER`."""
+    return max(SINCE[kind], NEWER if newer else GROUPED if grouped else 1)
 
 
 def schema_of(version: int) -> str:
@@ -123,20 +125,19 @@ def make_manifest(
     info: Mapping[str, Any],
     *,
     grouped: bool = False,
-    named: bool = False,
+    newer: bool = False,
 ) -> dict[str, Any]:
     """The manifest of these files, with id and seal.
 
     kind: one of `manifest.SINCE`. adapter: name, version and sha256 of the adapter. info: everything else, as it
-    is to be written. grouped: whether the calibration has thresholds by group. named: whether automaton.json has
-        what is of layout 4.
+    is to be written. grouped: whether the calibration has thresholds by group. newer: as for `version_of`.
     Raises DataError when `info` names what we write ourselves, or holds what JSON cannot.
     """
     clash = [name for name in RESERVED if name in info]
     if clash:
         raise DataError(f"info may not name {', '.join(clash)}: the bundle writes that itself.")
     manifest: dict[str, Any] = json.loads(canonical(info))
-    version = version_of(kind, grouped=grouped, named=named)
+    version = version_of(kind, grouped=grouped, newer=newer)
     manifest |= {
         "schema": schema_of(version),
         "read_by": READ_BY[version],
@@ -215,7 +216,7 @@ def _check_files(manifest: Mapping[str, Any], where: str) -> None:
     kind, files = manifest.get("kind"), manifest.get("files")
     if not isinstance(kind, str) or kind not in REQUIRED:
         raise BundleError(f"{where}: kind {kind!r} is not known here (known: {', '.join(REQUIRED)}). {_AGAIN}")
-    layouts = (SINCE[kind], GROUPED, NAMED) if kind == AUTOMATON else (SINCE[kind], max(SINCE[kind], GROUPED))
+    layouts = (max(SINCE[kind], layout) for layout in (1, GROUPED, NEWER))
     if manifest["schema"] not in map(schema_of, layouts):
         raise BundleError(f"{where}: kind {kind} is of {schema_of(SINCE[kind])!r}. {_AGAIN}")
     if not isinstance(files, dict):

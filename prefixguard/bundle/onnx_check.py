@@ -20,7 +20,11 @@ IR_VERSIONS = (8, 9)
 #: Of one step at the longest row that the vocabulary can give: bytes of all that is computed on the way, operations,
 #: and numbers of the state, which every session holds.
 MOST_BYTES, MOST_WORK, MOST_STATE = 1 << 29, 1 << 31, 1 << 18
+#: Variants of a step that reasons may ask for at once, and terms that they may leave out one by one.
+MOST_VARIANTS, MOST_TRIED = 128, 32
 _INPUTS = {"indices": INT64, "values": FLOAT, "context": FLOAT, "state": FLOAT}
+#: Of a graph that gives the risk of variants of a step.
+_OF_VARIANTS = {"varied": FLOAT, "tried": INT64, "without": FLOAT}
 _MOST_NUMBERS = 64  # of a constant that may say a shape
 
 
@@ -40,6 +44,14 @@ def check_onnx(data: bytes, n_terms: int, n_context: int, where: str) -> None:
         ) from exc
 
 
+def is_of_variants(data: bytes | None) -> bool:
+    """Whether a reasons.onnx gives the risk of variants of a step; so of none that is no ONNX file."""
+    try:
+        return data is not None and len(read_onnx(data).inputs) > len(_INPUTS)
+    except (ValueError, OverflowError):
+        return False
+
+
 def _check_versions(file: OnnxFile) -> None:
     first, last = IR_VERSIONS
     if not first <= file.ir_version <= last or "" not in file.opsets:
@@ -52,7 +64,7 @@ def _check_versions(file: OnnxFile) -> None:
 
 def _check_step(file: OnnxFile, n_terms: int, n_context: int) -> None:
     values = {port.name: _input(port, n_terms, n_context) for port in file.inputs}
-    if sorted(port.name for port in file.inputs) != sorted(_INPUTS):
+    if sorted(port.name for port in file.inputs) not in (sorted(_INPUTS), sorted(_INPUTS | _OF_VARIANTS)):
         raise ValueError(f"its inputs are not {', '.join(_INPUTS)}")
     for tensor in file.tensors:
         if tensor.name in values or not tensor.name:
@@ -83,7 +95,13 @@ def _check_step(file: OnnxFile, n_terms: int, n_context: int) -> None:
 
 def _input(port: Port, n_terms: int, n_context: int) -> Value:
     """What an input is at the longest row."""
-    if len(port.shape) == 1 and port.dtype == _INPUTS.get(port.name):
+    free = [isinstance(size, str) for size in port.shape]
+    if port.dtype == _OF_VARIANTS.get(port.name):
+        if port.name == "varied" and free == [True, False] and port.shape[1] == n_context + 1:
+            return Value(port.dtype, (MOST_VARIANTS, n_context + 1))
+        if port.name != "varied" and free == [True] * (1 if port.name == "tried" else 2):
+            return Value(port.dtype, (MOST_VARIANTS, MOST_TRIED)[-len(free) :])
+    elif len(port.shape) == 1 and port.dtype == _INPUTS.get(port.name):
         size = port.shape[0]
         if port.name in ("indices", "values"):
             if isinstance(size, str):

@@ -20,7 +20,7 @@ from prefixguard.bundle.arrays import arrays_from_bytes
 from prefixguard.bundle.automaton import Automaton, automaton_from_bytes, is_named
 from prefixguard.bundle.calibration import Calibration
 from prefixguard.bundle.manifest import LIMITS, PICTURES, SCORES, File, read_manifest, schema_of, version_of
-from prefixguard.bundle.onnx_check import check_onnx
+from prefixguard.bundle.onnx_check import check_onnx, is_of_variants
 from prefixguard.bundle.signature import Signature, Trust, public_keys, unsigned
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap
 from prefixguard.context import FEATURES, N_FEATURES, SCORE_FEATURES, SIGNAL_FEATURES, Feature
@@ -162,8 +162,8 @@ def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
     automaton, symbol_map, glosses = _automaton(folder, files, len(vocabulary))
     where = str(folder / File.CALIBRATION)
     calibration = Calibration.from_bytes(files[File.CALIBRATION], where)
-    named = automaton is not None and is_named(files[File.AUTOMATON])
-    version = version_of(manifest["kind"], grouped=calibration.groups is not None, named=named)
+    newer = is_of_variants(files.get(File.REASONS)) or (automaton is not None and is_named(files[File.AUTOMATON]))
+    version = version_of(manifest["kind"], grouped=calibration.groups is not None, newer=newer)
     if manifest["schema"] != schema_of(version):
         raise BundleError(f"{where}: is of {schema_of(version)!r}, the manifest of another layout. {_AGAIN}")
     typical = _typical(arrays, manifest["kind"], str(folder / File.CONTEXT))

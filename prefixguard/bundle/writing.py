@@ -24,7 +24,7 @@ from prefixguard.bundle.files import output_error, replace_file, sync_folder, wr
 from prefixguard.bundle.manifest import (
     AUTOMATON,
     LIMITS,
-    NAMED,
+    NEWER,
     ONNX,
     OPTIONAL,
     PICTURES,
@@ -36,6 +36,7 @@ from prefixguard.bundle.manifest import (
     render,
     schema_of,
 )
+from prefixguard.bundle.onnx_check import is_of_variants
 from prefixguard.bundle.reading import Bundle, knows_signals, open_bundle, read_pictures
 from prefixguard.bundle.signature import Key, Signature, private_key
 from prefixguard.bundle.state_names import state_names
@@ -55,9 +56,13 @@ class BundleParts:
     model: ONNX of one step: (indices int64 (nnz,), values float32 (nnz,), context float32 (d,), state float32 (S,))
         -> (logits float32 (2,): imminent, outcome; symbol int64 (); state_out float32 (S,)). The state before the
         first step is zeros. Of an automaton: None, but where its symbol map is a `ModelMap`; only the symbol counts.
-    reasons: ONNX of the same inputs -> (context_contributions float32 (d,), term_contributions float32 (nnz,)): how
-        much each moved the outcome logit, positive towards failure. None: readings give no reasons; so of an
-        automaton, which gives reasons of its own.
+    reasons: ONNX of the same inputs and varied float32 (n, d + 1), tried int64 (k,), without float32 (n, k)
+        -> (outcome float32 (n,)): the outcome logit of variants of the step. varied: 1 where a context feature is at
+        its median, and behind the features where no term is read, else 0. tried: places in the row of terms that are
+        left out where without is 1. At most 128 variants and 32 terms. Or, as releases before 0.4.0 read it, of the
+        step's inputs -> (context_contributions float32 (d,), term_contributions float32 (nnz,)): how much each moved
+        the outcome logit, positive towards failure. None: readings give no reasons; so of an automaton, which gives
+        reasons of its own.
     info: the rest of the manifest: horizon, seed, config, split, data, metrics, training_seconds ...; plain JSON.
     card: CARD.md; None: written from `info` (see `write_card`).
     automaton: `automaton_to_bytes(...)`. pictures: files of `manifest.PICTURES` by name, for people.
@@ -130,10 +135,10 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
         **{name: data for name, data in optional if data is not None},
         **parts.pictures,
     }
-    card, automaton, performance, named_states = parts.card, None, None, False
+    card, automaton, performance, newer = parts.card, None, None, is_of_variants(parts.reasons)
     if parts.automaton is not None:
         automaton = automaton_from_bytes(parts.automaton)[0]
-        performance, named_states = alarm_performance_of(parts.automaton), is_named(parts.automaton)
+        performance, newer = alarm_performance_of(parts.automaton), is_named(parts.automaton)
     if card is None:
         card = write_card(
             named, parts.calibration, parts.info, automaton, sorted(parts.pictures), performance,
@@ -147,7 +152,7 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
     if odd:
         raise BundleError(f"A bundle of kind {parts.kind} has {', '.join(sorted(known))}; check {odd[0]}.")
     grouped = parts.calibration.groups is not None
-    manifest = make_manifest(parts.kind, files, named, parts.info, grouped=grouped, named=named_states)
+    manifest = make_manifest(parts.kind, files, named, parts.info, grouped=grouped, newer=newer)
     files[File.MANIFEST] = render(manifest)
     return files, manifest
 
@@ -198,7 +203,7 @@ def parts_of(bundle: Bundle) -> BundleParts:
     """
     automaton = None
     if bundle.automaton is not None and bundle.symbol_map is not None:
-        named = bundle.manifest["schema"] == schema_of(NAMED)
+        named = bundle.manifest["schema"] == schema_of(NEWER)
         names = state_names(bundle.automaton, bundle.glosses) if named else None
         automaton = automaton_to_bytes(bundle.automaton, bundle.symbol_map, bundle.glosses, names=names)
     return BundleParts(

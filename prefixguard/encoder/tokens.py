@@ -117,11 +117,15 @@ def tokenize(document: bytes) -> Tokens:
     >>> t.bounds
     (0, 1, 2, 2, 2, 4, 5, 6)
     """
+    n = len(document)
     inside = np.frombuffer(b"\0" + document.translate(_INSIDE), dtype=np.bool_)
-    starts = (inside[1:] > inside[:-1]).nonzero()[0]
+    begins = np.empty(n + 1, dtype=np.bool_)
+    np.greater(inside[1:], inside[:-1], out=begins[:n])
+    begins[n] = True
+    edges = begins.nonzero()[0]  # where tokens begin, and the document's end
+    starts = edges[:-1]
     tags = [document.index(tag) for tag in _TAGS]
     bounds = (*starts.searchsorted(tags).tolist(), len(starts))
-    n = len(document)
     if n <= _TABLE:
         powers, inverses = _POWERS[:n], _INVERSES
     else:
@@ -130,7 +134,10 @@ def tokenize(document: bytes) -> Tokens:
     # (what stands between is worth nothing), shifted back to position 0 by the inverse power.
     values = _VALUE.take(np.frombuffer(document, dtype=np.uint8), mode="clip")  # "clip": no check of every index
     values *= powers
-    hashes = np.add.reduceat(values, starts)
+    sums = np.zeros(n + 1, dtype=np.uint64)
+    np.add.accumulate(values, out=sums[1:])
+    sums = sums.take(edges)
+    hashes = sums[1:] - sums[:-1]
     hashes *= inverses.take(starts)
     return Tokens(mix(hashes), starts, bounds, document)
 

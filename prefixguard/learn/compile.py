@@ -7,8 +7,8 @@ tested on every prefix of a corpus.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,9 +16,15 @@ from prefixguard.learn.context_layer import StepContext, VariedContext
 from prefixguard.learn.fit import FittedMonitor
 from prefixguard.learn.graph import Graph, Input, Matrix
 from prefixguard.learn.head import N_RISKS, StepPart, SymbolPart
+from prefixguard.learn.trees import TreesPart
 
 _OUTCOME = 1
-_TERMS = 32  # terms of a row that reasons look at
+#: From what each term adds (nnz or one more, text) and the text (1, text) to the text of variants (N, text).
+Vary = Callable[[Graph, str, str], str]
+
+
+def _as_it_is(g: Graph, rows: str, text: str) -> str:
+    return text
 
 
 def compile_monitor(monitor: FittedMonitor) -> tuple[bytes, bytes]:
@@ -30,7 +36,7 @@ def compile_monitor(monitor: FittedMonitor) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True)
 class _StepGraph:
-    """All parts side by side. Layout of the text: the parts' in order, then the symbol part's."""
+    """All parts side by side."""
 
     parts: Sequence[StepPart]
     symbols: SymbolPart
@@ -49,31 +55,34 @@ class _StepGraph:
             ("state", "float32", [self.state]),
         ]
 
-    def _text(self, g: Graph, tables: Sequence[Matrix]) -> tuple[str, str]:
-        """What each term's column adds to the text (nnz or one more, text), before its value; and their sum (1, text).
+    def _texts(self, g: Graph, tables: Sequence[tuple[Matrix, bool]], vary: Vary = _as_it_is) -> list[str]:
+        """The text that each table gives, (1, text), or what `vary` makes of it; of an empty table, any other's.
 
-        tables: what is read, side by side.
+        tables: each with whether its terms are to be added in order. Those that are summed alike are read side by side.
         """
-        own = [table for table in tables if table.size]
         # A monitor that reads no text still has a row: one column of zeros keeps the graph the same for all.
-        table = np.concatenate(own, axis=1) if own else np.zeros((max(self.n_columns, 1), 1), dtype=np.float32)
-        name, first = g.constant("table", table), g.integers(0)
-        if any(p.adds_in_order for p in self.parts):
-            rows = g.node("Gather", name, "indices", axis=0)
+        nothing = np.zeros((max(self.n_columns, 1), 1), dtype=np.float32)
+        some = [*tables, (nothing, False)] if not any(table.size for table, _ in tables) else tables
+        texts = dict[int, str]()
+        for in_order in sorted({in_order for table, in_order in some if table.size}):
+            own = {i: table for i, (table, alike) in enumerate(some) if table.size and alike == in_order}
+            name = g.constant(f"table_{in_order:d}", np.concatenate(list(own.values()), axis=1))
+            text = vary(g, *self._sum(g, name, in_order))
+            pieces = [text] if len(own) == 1 else g.split(text, [table.shape[1] for table in own.values()])
+            texts |= dict(zip(own, pieces, strict=True))
+        return [texts.get(i, next(iter(texts.values()))) for i in range(len(tables))]
+
+    def _sum(self, g: Graph, table: str, in_order: bool) -> tuple[str, str]:
+        """What each term adds to the text (nnz or one more, text), before its value; and their sum (1, text)."""
+        first = g.integers(0)
+        if in_order:
+            rows = g.node("Gather", table, "indices", axis=0)
             terms = g.node("Mul", rows, g.node("Unsqueeze", "values", g.integers(1)))
             return rows, g.node("ReduceSum", terms, first, keepdims=1)
         # One entry more, of no weight: a product over nothing is not 0 everywhere.
         values = g.concat(["values", g.constant("no_weight", np.zeros(1, dtype=np.float32))])
-        rows = g.node("Gather", name, g.concat(["indices", first]), axis=0)
+        rows = g.node("Gather", table, g.concat(["indices", first]), axis=0)
         return rows, g.node("MatMul", g.node("Unsqueeze", values, first), rows)
-
-    def _split(self, g: Graph, text: str, tables: Sequence[Matrix]) -> list[str]:
-        """The text of each table; those that are empty share the whole."""
-        widths = [table.shape[1] for table in tables]
-        if sum(w > 0 for w in widths) < 2:
-            return [text] * len(widths)
-        found = iter(g.split(text, [w for w in widths if w]))
-        return [next(found) if w else text for w in widths]
 
     def _logits(self, g: Graph, text: Sequence[str], context: StepContext, state: str) -> tuple[str, str]:
         """Mean logits (N, 2), state after (N, S)."""
@@ -89,8 +98,7 @@ class _StepGraph:
         """indices, values, context, state -> logits, symbol, state."""
         g = Graph()
         first = g.integers(0)
-        tables = [*(p.table for p in self.parts), self.symbols.table]
-        text = self._split(g, self._text(g, tables)[1], tables)
+        text = self._texts(g, [*((p.table, p.adds_in_order) for p in self.parts), (self.symbols.table, False)])
         context, state = StepContext(g, "context"), g.node("Unsqueeze", "state", first)
         logits, after = self._logits(g, text, context, state)
         symbol = self.symbols.symbol(g, text[-1], context, logits)
@@ -104,31 +112,30 @@ class _StepGraph:
         )
 
     def reasons(self) -> bytes:
-        """One batch of variants of a step: as it is; each context feature at its typical value; each term taken away.
+        """indices, values, context, state, varied, tried, without -> outcome: the logit of each variant, (N,).
 
-        Of the terms, only those of highest weight in the row are tried; the others' contributions are given as 0.
+        varied (N, d + 1): 1 where a context feature is at its typical value, and behind them where all terms are left
+        out, else 0. tried (k,): places in the row; without (N, k): 1 where that term is left out, else 0.
         """
         g, d = Graph(), len(self.typical)
-        first = g.integers(0)
-        tables = [p.table for p in self.parts]
-        rows, e = self._text(g, tables)  # (nnz or one more, text), (1, text)
-        tried = g.node("Min", g.node("Shape", "indices"), g.integers(_TERMS))
-        value, top = g.nodes("TopK", 2, "values", tried)  # (k,)
-        term = g.node("Mul", g.node("Gather", rows, top, axis=0), g.node("Unsqueeze", value, g.integers(1)))
-        without = g.node("Sub", e, term)  # (k, text)
-        as_it_is = g.node("Expand", e, g.integers(1 + d, 1))  # (1 + d, text)
-        text = self._split(g, g.concat([as_it_is, without], axis=0), tables)  # (1 + d + k, text)
-        context = VariedContext(g, "context", self.typical, tried)
-        logits, _ = self._logits(g, text, context, g.node("Unsqueeze", "state", first))
-        outcome = g.node("Gather", logits, g.constant("i_outcome", np.int64(_OUTCOME)), axis=-1)  # (1 + d + k,)
-        moved = g.node("Sub", g.node("Gather", outcome, first, axis=0), outcome)
-        of_context = g.node("Slice", moved, g.integers(1), g.integers(1 + d), first)
-        of_tried = g.node("Slice", moved, g.integers(1 + d), g.integers(1 << 40), first)
-        of_terms = g.node("ScatterElements", g.node("Sub", "values", "values"), top, of_tried, axis=0)
-        return g.build(
-            self._inputs(),
-            [
-                ("context_contributions", of_context, "float32", [d]),
-                ("term_contributions", of_terms, "float32", ["nnz"]),
-            ],
-        )
+        parts = [replace(p, imminent=False) if isinstance(p, TreesPart) else p for p in self.parts]
+        step = replace(self, parts=parts)
+        varied, wordless = g.split("varied", [d, 1])
+        kept = g.node("Sub", g.constant("one", np.float32(1)), wordless)  # (N, 1)
+        value = g.node("Unsqueeze", g.node("Gather", "values", "tried"), g.integers(1))
+
+        def vary(g: Graph, rows: str, text: str) -> str:
+            """(nnz or one more, text), (1, text) -> (N, text)."""
+            terms = g.node("Mul", g.node("Gather", rows, "tried", axis=0), value)  # (k, text)
+            return g.node("Sub", g.node("Mul", text, kept), g.node("MatMul", "without", terms))
+
+        text = self._texts(g, [(p.table, p.adds_in_order) for p in parts], vary)
+        context = VariedContext(g, "context", self.typical, varied)
+        logits, _ = step._logits(g, text, context, g.node("Unsqueeze", "state", g.integers(0)))
+        outcome = g.node("Gather", logits, g.constant("i_outcome", np.int64(_OUTCOME)), axis=-1)
+        more: list[Input] = [
+            ("varied", "float32", ["variants", d + 1]),
+            ("tried", "int64", ["tried"]),
+            ("without", "float32", ["variants", "tried"]),
+        ]
+        return g.build([*self._inputs(), *more], [("outcome", outcome, "float32", ["variants"])])

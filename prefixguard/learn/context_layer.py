@@ -62,25 +62,17 @@ class StepContext:
 
 
 class VariedContext(StepContext):
-    """Variants of a step's context: as it is; each feature in turn at its typical value; as it is, `more` times.
+    """Variants of a step's context: in each, some features are at their typical values.
 
-    rows : (1 + d + more, d), in this order. A variant differs in one feature, so its layer is that of the step less
-    what the feature gives, plus what its typical value gives.
+    rows : (N, d). A variant's layer is that of the step, and what those features give more at their typical values.
     """
 
-    def __init__(self, g: Graph, context: str, typical: Matrix, more: str) -> None:
-        """typical: (d,). more: name of a number, (1,)."""
+    def __init__(self, g: Graph, context: str, typical: Matrix, varied: str) -> None:
+        """typical: (d,). varied: name of (N, d), 1 where a feature is at its typical value, else 0."""
         super().__init__(g, context)
-        self._typical, self._more = typical, more
-        eye = np.eye(len(typical), dtype=np.float32)
-        kept = g.node("Mul", self.rows, g.constant("context.others", 1 - eye))
-        self.rows = self._among(self.rows, g.node("Add", kept, g.constant("context.typical", eye * typical)))
-
-    def _among(self, as_it_is: str, varied: str) -> str:
-        """(1, n), (d, n) -> (1 + d + more, n)."""
-        g = self._g
-        again = g.node("Expand", as_it_is, g.concat([self._more, g.integers(1)], axis=0))
-        return g.concat([as_it_is, varied, again], axis=0)
+        self._typical, self._varied = typical, varied
+        kept = g.node("Mul", self.rows, g.node("Sub", g.constant("one", np.float32(1)), varied))
+        self.rows = g.node("Add", kept, g.node("Mul", varied, g.constant("context.typical", typical)))
 
     def layer(self, scale: ContextScale, name: str, weight: Matrix, bias: Matrix) -> str:
         g, d = self._g, len(self._typical)
@@ -95,7 +87,7 @@ class VariedContext(StepContext):
         own, hazards = g.nodes("Split", 2, own, g.integers(d, 1), axis=0)
         hazards = g.node("Mul", hazards, g.constant("context.of_step", np.eye(d, 1, dtype=np.float32)))  # (d, out)
         more = g.node("Sub", g.constant(f"{name}.typical", _typical(scale, weight, bias, self._typical)), own)
-        return self._among(as_it_is, g.node("Add", as_it_is, g.node("Sub", more, hazards)))
+        return g.node("Add", as_it_is, g.node("MatMul", self._varied, g.node("Sub", more, hazards)))
 
 
 def _typical(scale: ContextScale, weight: Matrix, bias: Matrix, typical: Matrix) -> Matrix:

@@ -136,10 +136,12 @@ class TreesPart:
     """One step of a `TreesHead`; a `StepPart`.
 
     The state is the number of steps so far, the exponential average of the projected text and its sum.
+    imminent: whether the imminent risk is asked for; where it is not, it is 0.
     """
 
     head: TreesHead
     prefix: str
+    imminent: bool = True
     adds_in_order = True
 
     @property
@@ -171,8 +173,10 @@ class TreesPart:
         return self._logits(g, features), g.concat([steps, average, total])
 
     def _logits(self, g: Graph, features: str) -> str:
-        attributes = ensemble_attributes(self.head.boosters)
-        return g.node("TreeEnsembleRegressor", features, domain=ML_DOMAIN, **attributes)
+        """One ensemble a risk: with a single target onnxruntime finds a leaf's value in the leaf."""
+        imminent, outcome = self.head.boosters
+        each = [ensemble_attributes(one) for one in (imminent if self.imminent else 0.0, outcome)]
+        return g.concat([g.node("TreeEnsembleRegressor", features, domain=ML_DOMAIN, **one) for one in each])
 
 
 @dataclass(frozen=True)
@@ -193,38 +197,34 @@ class LevelSymbols:
         return g.node("ReduceSum", above, g.integers(-1), keepdims=0)
 
 
-def ensemble_attributes(risks: Sequence[Boosters]) -> dict[str, Any]:
-    """The boosters of each risk as the attributes of one ONNX TreeEnsembleRegressor with a target each.
+def ensemble_attributes(boosters: Boosters) -> dict[str, Any]:
+    """The boosters of one risk as the attributes of an ONNX TreeEnsembleRegressor.
 
     Takes boosters on plain numeric features without missing values, as `fit_boosters` makes them.
     Source: ai.onnx.ml opset 3.
     """
     nodes: list[tuple[int, int, str, int, float, int, int]] = []
     leaves: list[tuple[int, int, int, float]] = []
-    tree = 0
-    for target, boosters in enumerate(risks):
-        roots: list[dict[str, Any]]
-        if isinstance(boosters, float):
-            roots = [{"leaf_value": boosters}]
-        else:
-            models = [lightgbm.Booster(model_str=text).dump_model() for text in boosters]
-            roots = [info["tree_structure"] for model in models for info in model["tree_info"]]
-        for root in roots:
-            waiting, made = [root], 1  # node numbers are places in the order of waiting
-            for number, node in enumerate(waiting):
-                if "leaf_value" in node:
-                    nodes.append((tree, number, "LEAF", 0, 0.0, 0, 0))
-                    leaves.append((tree, number, target, node["leaf_value"]))
-                    continue
-                feature, threshold = int(node["split_feature"]), at_most(node["threshold"])
-                nodes.append((tree, number, "BRANCH_LEQ", feature, threshold, made, made + 1))
-                waiting += [node["left_child"], node["right_child"]]
-                made += 2
-            tree += 1
+    if isinstance(boosters, float):
+        roots: list[dict[str, Any]] = [{"leaf_value": boosters}]
+    else:
+        models = [lightgbm.Booster(model_str=text).dump_model() for text in boosters]
+        roots = [info["tree_structure"] for model in models for info in model["tree_info"]]
+    for tree, root in enumerate(roots):
+        waiting, made = [root], 1  # node numbers are places in the order of waiting
+        for number, node in enumerate(waiting):
+            if "leaf_value" in node:
+                nodes.append((tree, number, "LEAF", 0, 0.0, 0, 0))
+                leaves.append((tree, number, 0, node["leaf_value"]))
+                continue
+            feature, threshold = int(node["split_feature"]), at_most(node["threshold"])
+            nodes.append((tree, number, "BRANCH_LEQ", feature, threshold, made, made + 1))
+            waiting += [node["left_child"], node["right_child"]]
+            made += 2
     names = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
     leaf_names = ("treeids", "nodeids", "ids", "weights")
     return {
-        "n_targets": len(risks),
+        "n_targets": 1,
         **{f"nodes_{name}": list(column) for name, column in zip(names, zip(*nodes, strict=True), strict=True)},
         **{f"target_{name}": list(column) for name, column in zip(leaf_names, zip(*leaves, strict=True), strict=True)},
     }

@@ -120,7 +120,7 @@ class AutomatonModel:
         gloss = plain(self._bundle.glosses[step.symbol or 0], _GLOSS_LENGTH)
         return (f"this step: {gloss}", *self.say_state(state, step))
 
-    def contributions(self, *_: object) -> None:
+    def pushes(self, *_: object) -> None:
         """Its risks are looked up, and no feature moves them by itself."""
 
     def say_state(self, state: State, step: Step) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ threads at a time; what belongs to a run (its state) is passed in and handed bac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,8 +18,8 @@ from prefixguard.behaviours import NONE_HELD
 from prefixguard.bundle import Bundle
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError
-from prefixguard.runtime.host import TURN
 from prefixguard.runtime.reading import say_reasons
+from prefixguard.runtime.reasons_graph import ReasonsGraph
 
 
 class Step(NamedTuple):
@@ -57,11 +58,12 @@ class StepModel(Protocol):
     def reasons(self, row: SparseRow, context: NDArray[np.float32], state: Any, step: Step) -> tuple[str, ...]:
         """What moved the risk at `step`, by the model's own features, strongest first. state: before the step."""
 
-    def contributions(
-        self, row: SparseRow, context: NDArray[np.float32], state: Any
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
-        """How much each context feature (d,) and each entry of the row (nnz,) moved the outcome logit at this step,
-        positive towards failure; None where the model cannot tell. state: before the step."""
+    def pushes(
+        self, row: SparseRow, context: NDArray[np.float32], state: Any, sets: Sequence[Sequence[int]]
+    ) -> list[float] | None:
+        """How much each set of context features, by their places, moved the outcome logit at this step, positive
+        towards failure; the place behind them is all terms of the row. None where the model cannot tell. state: before
+        the step."""
 
     def say_state(self, state: Any, step: Step) -> tuple[str, ...]:
         """What the automaton says of the state after `step`; () where there is none. state: before the step."""
@@ -74,8 +76,7 @@ class StepModel(Protocol):
 
 
 _STEP_OUTPUTS = {"logits": "tensor(float)", "symbol": "tensor(int64)", "state_out": "tensor(float)"}
-_REASON_OUTPUTS = {"context_contributions": "tensor(float)", "term_contributions": "tensor(float)"}
-_STEP_NAMES, _REASON_NAMES = list(_STEP_OUTPUTS), list(_REASON_OUTPUTS)
+_STEP_NAMES = list(_STEP_OUTPUTS)
 _FATAL = 4
 
 
@@ -99,8 +100,9 @@ class OnnxModel:
         self.initial.setflags(write=False)
         self._reasons = None
         if bundle.reasons_bytes is not None:
-            self._reasons = _session(bundle.reasons_bytes, f"{bundle.path}/reasons.onnx")
-            if _check(self._reasons, _REASON_OUTPUTS, f"{bundle.path}/reasons.onnx") != self.state_size:
+            session = _session(bundle.reasons_bytes, f"{bundle.path}/reasons.onnx")
+            self._reasons = ReasonsGraph(session)
+            if _check(session, self._reasons.outputs, f"{bundle.path}/reasons.onnx") != self.state_size:
                 raise BundleError(f"{bundle.path}/reasons.onnx: its state is not as long as the model's. Train again.")
         self._try_out(bundle, d)
 
@@ -135,32 +137,27 @@ class OnnxModel:
         self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32], step: Step
     ) -> tuple[str, ...]:
         """The strongest pushes towards failure at this step, in words; state: before it."""
-        pushes = self.contributions(row, context, state)
-        if pushes is None:
+        if self._reasons is None:
             return ()
-        return say_reasons(*pushes, row, context, self._typical, self._vocabulary, self._features)
+        each = self._reasons.contributions(row, context, state)
+        return say_reasons(*each, row, context, self._typical, self._vocabulary, self._features)
 
     def say_state(self, state: NDArray[np.float32], step: Step) -> tuple[str, ...]:
         """There is no automaton."""
         return ()
 
-    def contributions(
-        self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+    def pushes(
+        self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32], sets: Sequence[Sequence[int]]
+    ) -> list[float] | None:
         """See `StepModel`; None where the bundle has no graph for it."""
-        if self._reasons is None:
-            return None
-        TURN.give()  # the longest part of a step, nearly all of it in onnxruntime: other threads may work beside it
-        feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
-        of_context, of_terms = self._reasons.run(_REASON_NAMES, feed)
-        return of_context, of_terms
+        return None if self._reasons is None else self._reasons.pushes(row, context, state, sets)
 
     def _try_out(self, bundle: Bundle, d: int) -> None:
         """Run an empty row and one with the last column: shapes and numbers must be right before any run starts."""
         for row in trial_rows(len(bundle.vocabulary)):
             try:
                 imminent, outcome, _, state, *_ = self.step("", row, bundle.typical, self.initial)
-                pushes = self.contributions(row, bundle.typical, self.initial) or ()
+                pushes = self._reasons.contributions(row, bundle.typical, self.initial) if self._reasons else ()
             except Exception as exc:
                 raise BundleError(
                     f"{bundle.path}: the model does not run on a row with {len(row.indices)} terms "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -18,7 +19,10 @@ from prefixguard.runtime.run_behaviours import severity
 #: What reasons are made of: what the agent does, or the features and words of the model.
 ReasonsKind = Literal["behaviours", "features"]
 
-_PLACE: Final = {feature.name: i for i, feature in enumerate((*FEATURES, *SIGNAL_FEATURES))}
+_ALL: Final = (*FEATURES, *SIGNAL_FEATURES)
+_PLACE: Final = {feature.name: i for i, feature in enumerate(_ALL)}
+#: Log-odds; what moves a risk by less is rounding.
+_LEAST: Final = 1e-6
 _WORDS: Final = "words"
 #: What moved a risk, by group of features; terms of the text are `_WORDS`.
 GROUP_WORDS: Final[Mapping[str, str]] = {
@@ -48,24 +52,27 @@ def behaviour_reasons(
     And the faults themselves, in that order.
 
     faults : the recent ones, latest first. artefacts : of this step. row, context, state, step : as of
-    `StepModel.reasons`. Faults are ranked by how much their features moved the risk, where the model tells, else by
-    severity, and then by time; those that nobody can act on come last. The model is asked only where there is something
-    to rank, or nothing to say.
+    `StepModel.reasons`. Faults are ranked by how much their features moved the risk together, where the model tells,
+    else by severity, and then by time; those that nobody can act on come last. The model is asked only where there is
+    something to rank, or nothing to say.
     """
     closing = model.say_state(state, step)
     said = len(faults) + len(artefacts)
-    pushes = model.contributions(row, context, state) if len(faults) > 1 or not said else None
     if not said:
-        return (_no_behaviour(pushes), *closing)[:MOST], ()
-    moved = {} if pushes is None else {name: float(push) for name, push in zip(_PLACE, pushes[0], strict=False)}
+        sets = _of_groups(len(context))
+        moved = model.pushes(row, context, state, list(sets.values()))
+        return (_no_behaviour(dict(zip(sets, moved or (), strict=False))), *closing)[:MOST], ()
+    pushes = None
+    if len(faults) > 1:
+        rests_on = ([_PLACE[name] for name in one.behaviour.rests_on] for one in faults)
+        known = [[place for place in places if place < len(context)] for places in rests_on]
+        pushes = model.pushes(row, context, state, known)
     ranked = sorted(
-        faults,
-        key=lambda one: (
-            not one.behaviour.actionable, -sum(moved.get(name, 0.0) for name in one.behaviour.rests_on), -severity(one),
-        ),
-    )  # fmt: skip
-    shown = [say_finding(finding) for finding in (*ranked, *artefacts)]
-    return (*shown[: MOST - min(len(closing), 1)], *closing)[:MOST], tuple(ranked)
+        zip(faults, pushes or [0.0] * len(faults), strict=True),
+        key=lambda one: (not one[0].behaviour.actionable, -one[1], -severity(one[0])),
+    )
+    shown = [say_finding(finding) for finding in (*(fault for fault, _ in ranked), *artefacts)]
+    return (*shown[: MOST - min(len(closing), 1)], *closing)[:MOST], tuple(fault for fault, _ in ranked)
 
 
 def say_finding(finding: BehaviourFinding) -> str:
@@ -79,15 +86,18 @@ def say_finding(finding: BehaviourFinding) -> str:
     return f"{finding}. {advice}" if advice else str(finding)
 
 
-def _no_behaviour(pushes: tuple[NDArray[np.float32], NDArray[np.float32]] | None) -> str:
+@lru_cache
+def _of_groups(d: int) -> dict[str, list[int]]:
+    """The places of each group's features, of d; the place behind them is that of all words."""
+    sets: dict[str, list[int]] = {}
+    for place, feature in enumerate(_ALL[:d]):
+        sets.setdefault(feature.group, []).append(place)
+    return sets | {_WORDS: [d]}
+
+
+def _no_behaviour(moved: Mapping[str, float]) -> str:
     """What moved the risk where no behaviour holds: the strongest groups of features, by name."""
-    if pushes is None:
-        return _NOTHING
-    moved = dict.fromkeys(GROUP_WORDS, 0.0)
-    for feature, push in zip((*FEATURES, *SIGNAL_FEATURES), pushes[0].tolist(), strict=False):
-        moved[feature.group] += push
-    moved[_WORDS] = float(pushes[1].sum())
-    groups = sorted((group for group, push in moved.items() if push > 0), key=lambda group: -moved[group])
+    groups = sorted((group for group, push in moved.items() if push > _LEAST), key=lambda group: -moved[group])
     if not groups:
         return _NOTHING
     return f"{_NOTHING}; {' and '.join(GROUP_WORDS[group] for group in groups[:_MOST_GROUPS])} moved the risk most"

@@ -44,7 +44,7 @@ class RulesModel:
         """A step without a symbol; its logits mean nothing."""
         return _STEP
 
-    def contributions(self, *_: Any) -> None:
+    def pushes(self, *_: Any) -> None:
         """No risk, so nothing moved it."""
 
     def say_state(self, *_: Any) -> tuple[str, ...]:

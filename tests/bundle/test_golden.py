@@ -13,11 +13,12 @@ from prefixguard.runtime import load
 GOLDEN = Path(__file__).parent.parent / "golden"
 
 
-@pytest.mark.parametrize("name", ["bundle_v1", "bundle_v2", "bundle_v3", "bundle_v4"])
+@pytest.mark.parametrize("name", ["bundle_v1", "bundle_v2", "bundle_v3", "bundle_v4", "bundle_v4_variants"])
 def test_the_first_bundle_still_gives_its_readings(name: str) -> None:
     """v1: kind onnx. v2: an automaton over typed symbols, with a clock, an unseen transition. v3: alarms by group.
 
-    v4: an automaton over behaviours, whose states have names, and which says how its alarms did.
+    v4: an automaton over behaviours, whose states have names, and which says how its alarms did; and one of kind onnx
+    whose reasons are read from variants of a step.
     """
     said = json.loads((GOLDEN / f"{name}_readings.json").read_text())
     session = load(GOLDEN / name, reasons="features").start()

@@ -215,12 +215,23 @@ def _fresh_names(change: Change) -> Change:
 
 def test_an_honest_model_passes_and_grows_with_the_vocabulary() -> None:
     """The bound is of the longest row that the vocabulary can give, so a larger one can be too large."""
-    for data in (tiny_monitor.model(), tiny_monitor.reasons()):
+    for data in (tiny_monitor.model(), tiny_monitor.reasons(), tiny_monitor.variants()):
         check(data)
         check(data, 0)
         check(data, 1)
     with pytest.raises(BundleError, match="with a row of 100,000,000 terms"):
         check(tiny_monitor.model(), 100_000_000)
+
+
+@pytest.mark.parametrize(("at", "shape"), [(4, [128, D + 1]), (4, ["n", D]), (4, ["n"]), (5, [3]), (6, ["n", 2])])
+def test_what_asks_for_variants_has_their_shapes(at: int, shape: list[int | str]) -> None:
+    def change(model: onnx.ModelProto) -> None:
+        old = model.graph.input[at]
+        old.CopyFrom(helper.make_tensor_value_info(old.name, old.type.tensor_type.elem_type, shape))
+
+    name = ("varied", "tried", "without")[at - 4]
+    with pytest.raises(BundleError, match=f"input '{name}' of shape .* is none of a step"):
+        check(changed(change, tiny_monitor.variants()))
 
 
 @pytest.mark.parametrize("folder", ["monitors/lab", "tests/golden/bundle_v1", "tests/golden/bundle_v3"])

@@ -7,8 +7,10 @@ import onnxruntime as ort
 import pytest
 import torch
 
+from prefixguard.encoder import SparseRow
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.trainer import collate
+from prefixguard.runtime.reasons_graph import ReasonsGraph
 
 
 @pytest.fixture(scope="module")
@@ -48,19 +50,20 @@ def test_an_empty_row_is_normal(tiny_monitor, sessions):
     feed = {"indices": np.empty(0, np.int64), "values": np.empty(0, np.float32), "context": context, "state": state}
     logits, symbol, new = sessions[0].run(None, feed)
     assert np.isfinite(logits).all() and symbol.shape == () and np.isfinite(new).all()
-    of_context, of_terms = sessions[1].run(None, feed)
-    assert of_context.shape == context.shape and of_terms.shape == (0,)
+    of_context, of_terms = ReasonsGraph(sessions[1]).contributions(SparseRow(*list(feed.values())[:2]), context, state)
+    assert of_context.shape == context.shape and of_terms.shape == (0,) and np.isfinite(of_context).all()
 
 
 def test_a_contribution_is_what_the_change_alone_does(tiny_monitor, sessions):
     """Leaving a term out, or setting a context feature to its typical value, with the state of a run under way."""
-    step, reasons = sessions
+    step, reasons = sessions[0], ReasonsGraph(sessions[1])
     typical = tiny_monitor.fitted.scale.typical
+    sets = [[2, 5, 7], list(range(0, len(typical), 3)), [], [len(typical)], [4, len(typical)]]
     state = np.zeros(step.get_inputs()[3].shape[0], np.float32)
     for i, v, c in list(_steps(tiny_monitor, 0))[:5]:
         feed = {"indices": i, "values": v, "context": c, "state": state}
         logits, _, after = step.run(None, feed)
-        of_context, of_terms = reasons.run(None, feed)
+        of_context, of_terms = reasons.contributions(SparseRow(i, v), c, state)
         tried = np.argsort(-v, kind="stable")[:32]
         assert np.count_nonzero(of_terms) <= len(tried)
         for j in tried.tolist():
@@ -72,6 +75,11 @@ def test_a_contribution_is_what_the_change_alone_does(tiny_monitor, sessions):
             assert logits[1] - step.run(None, {**feed, "context": changed})[0][1] == pytest.approx(
                 of_context[j], abs=1e-5
             )
+        for places, moved in zip(sets, reasons.pushes(SparseRow(i, v), c, state, sets), strict=True):
+            changed, n = c.copy(), 0 if len(c) in places else len(i)
+            changed[[place for place in places if place < len(c)]] = typical[[p for p in places if p < len(c)]]
+            without = {**feed, "context": changed, "indices": i[:n], "values": v[:n]}
+            assert logits[1] - step.run(None, without)[0][1] == pytest.approx(moved, abs=1e-5)
         state = after
 
 

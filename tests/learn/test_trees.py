@@ -136,7 +136,7 @@ def test_a_feature_on_a_threshold_goes_left_and_the_next_one_right():
     y = x[:, 0] + x[:, 1] * np.sin(x[:, 2]) > 12
     settings = {"objective": "binary", "num_leaves": 15, "num_threads": 1, "verbose": -1}
     booster = lightgbm.train(settings, lightgbm.Dataset(x, y), 30).model_to_string()
-    attributes = ensemble_attributes([(booster,)])
+    attributes = ensemble_attributes((booster,))
     thresholds = [[] for _ in range(3)]
     for tree in lightgbm.Booster(model_str=booster).dump_model()["tree_info"]:
         waiting = [tree["tree_structure"]]

@@ -21,7 +21,7 @@ from prefixguard.context import FEATURES, GROUPS, SIGNAL_FEATURES
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import ConfigError, UsageError
 from prefixguard.runtime import Level, Monitor, OnnxModel, Step, load
-from prefixguard.runtime.reasons import GROUP_WORDS, behaviour_reasons
+from prefixguard.runtime.reasons import GROUP_WORDS, ReasonsKind, behaviour_reasons
 from prefixguard.stepview import StepRecord
 
 D = len(FEATURES)
@@ -43,14 +43,11 @@ class Scripted:
     ) -> None:
         self.asked, self._closing, self._pushes = 0, closing, None
         if pushes is not None:
-            of_context = np.zeros(D, np.float32)
-            for name, push in pushes.items():
-                of_context[NAMES.index(name)] = push
-            self._pushes = of_context, np.array([words], np.float32)
+            self._pushes = [*(pushes.get(name, 0.0) for name in NAMES), words]
 
-    def contributions(self, *_: object) -> Any:
+    def pushes(self, *given: Any) -> list[float] | None:
         self.asked += 1
-        return self._pushes
+        return None if self._pushes is None else [sum(self._pushes[place] for place in places) for places in given[-1]]
 
     def say_state(self, *_: object) -> tuple[str, ...]:
         return self._closing
@@ -134,13 +131,25 @@ def test_the_model_is_asked_only_to_rank_or_where_nothing_holds() -> None:
 
 def test_a_session_with_one_fault_runs_no_graph(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    contributions = OnnxModel.contributions
-    monkeypatch.setattr(OnnxModel, "contributions", lambda *given: asked.append(1) or contributions(*given))
+    pushes = OnnxModel.pushes
+    monkeypatch.setattr(OnnxModel, "pushes", lambda *given: asked.append(1) or pushes(*given))
     readings = monitor.score_run([fail("find", '{"id":1}', "error: not found")] * 3)
     assert all(reading.level is not Level.OK for reading in readings)
     faults = [sum(found.behaviour.kind == "fault" for found in reading.behaviours) for reading in readings]
     assert faults == [0, 1, 2]
     assert len(asked) == 2  # where there is nothing to say, and where there are two to rank
+
+
+@pytest.mark.parametrize("kind", ["behaviours", "features"])
+def test_variants_of_a_step_give_the_reasons_that_contributions_give(kind: ReasonsKind, tmp_path: Path) -> None:
+    """Of a monitor whose logit is a sum, so that what features moved it by together is the sum of what each did."""
+    for name, graph in [("old", tiny_monitor.reasons()), ("new", tiny_monitor.variants())]:
+        write_bundle(tmp_path / name, tiny_monitor.parts(reasons=graph))
+    old, new = ([], [])
+    for name, said in [("old", old), ("new", new)]:
+        session = load(tmp_path / name, reasons=kind).start()
+        said += [reading.reasons for event in tiny_monitor.failing_run() for reading in session.observe(event)]
+    assert old == new and len(set(old)) > 2
 
 
 def test_faults_are_ranked_by_what_their_features_moved() -> None:

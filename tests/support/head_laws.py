@@ -338,26 +338,25 @@ def sessions_do_not_see_each_other(s: Subject) -> str | None:
 
 
 def reasons_are_what_a_change_does(s: Subject) -> str | None:
-    """A context feature's contribution is by how much setting it to its typical value moves the outcome logit; terms
-    have finite contributions, one each."""
-    contributions = getattr(s.model, "contributions", None)
-    if contributions is None or contributions(*next(iter(s.steps(0)))[1:], s.model.initial) is None:
-        return "the opened model gives no reasons."
+    """What a context feature moved the outcome logit by is what setting it to its typical value moves it by; what all
+    terms moved it by, what an empty row does."""
     typical, state = s.fitted.scale.typical, s.model.initial
+    sets = [[j] for j in range(len(typical) + 1)]
+    if getattr(s.model, "pushes", None) is None or s.model.pushes(*next(iter(s.steps(0)))[1:], state, sets) is None:
+        return "the opened model gives no reasons."
+    names = [*(feature.name for feature in FEATURES), "all terms"]
+    nothing = SparseRow(np.empty(0, np.int64), np.empty(0, np.float32))
     for t, (tool, row, context) in enumerate(list(s.steps(0))[:4]):
         said = s.model.step(tool, row, context, state)
-        of_context, of_terms = contributions(row, context, state)
-        if of_terms.shape != row.indices.shape or not np.isfinite(of_terms).all():
-            return f"step {t + 1}: {len(row.indices)} terms have contributions {of_terms}; one finite number each."
-        for j in range(len(context)):
-            changed = context.copy()
-            changed[j] = typical[j]
-            moved = said.outcome - s.model.step(tool, row, changed, state).outcome
+        for j, push in enumerate(s.model.pushes(row, context, state, sets)):
+            changed, is_term = context.copy(), j == len(context)
+            if not is_term:
+                changed[j] = typical[j]
+            moved = said.outcome - s.model.step(tool, nothing if is_term else row, changed, state).outcome
             # Both are differences of two logits, each within the bound.
             bound = 2 * ON_CPU * max(1.0, abs(said.outcome))
-            if not abs(moved - of_context[j]) <= bound:
-                feature = f"step {t + 1}, {FEATURES[j].name}"
-                return f"{feature}: contribution {of_context[j]:.6g}, the change does {moved:.6g}, bound {bound:g}."
+            if not abs(moved - push) <= bound:
+                return f"step {t + 1}, {names[j]}: said {push:.6g}, the change does {moved:.6g}, bound {bound:g}."
         state = said.state
     return None
 

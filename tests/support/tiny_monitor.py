@@ -8,6 +8,7 @@ so failing tools, repeated calls and the word "error" in a result raise it.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -86,13 +87,16 @@ def _term_weights() -> np.ndarray:
     return np.array([[TERM_WEIGHTS[t] / 2, TERM_WEIGHTS[t]] for t in sorted(TERM_WEIGHTS)], np.float32)
 
 
-def _graph(nodes: list[Any], outputs: list[Any], constants: dict[str, np.ndarray]) -> bytes:
+def _graph(
+    nodes: list[Any], outputs: list[Any], constants: dict[str, np.ndarray], more_inputs: Sequence[Any] = ()
+) -> bytes:
     d = len(FEATURES)
     inputs = [
         helper.make_tensor_value_info("indices", TensorProto.INT64, ["nnz"]),
         helper.make_tensor_value_info("values", TensorProto.FLOAT, ["nnz"]),
         helper.make_tensor_value_info("context", TensorProto.FLOAT, [d]),
         helper.make_tensor_value_info("state", TensorProto.FLOAT, [STATE]),
+        *more_inputs,
     ]
     initializers = [numpy_helper.from_array(value, name) for name, value in constants.items()]
     graph = helper.make_graph(nodes, "tiny", inputs, outputs, initializers)
@@ -166,6 +170,47 @@ def reasons() -> bytes:
         helper.make_tensor_value_info("term_contributions", TensorProto.FLOAT, ["nnz"]),
     ]
     return _graph(nodes, outputs, constants)
+
+
+def variants() -> bytes:
+    """What moved it as `reasons` says, as the logits of variants; medians are all 0 in `parts`."""
+    d = len(FEATURES)
+    constants = {
+        "terms": np.ascontiguousarray(_term_weights()[:, 1]),
+        "weights": np.ascontiguousarray(_context_weights()[:, 1:]),
+        "nothing": np.zeros(STATE, np.float32),
+        "whole": np.ones(1, np.float32),
+        "zero": np.array([0], np.int64),
+        "one": np.array([1], np.int64),
+        "sizes": np.array([d, 1], np.int64),
+    }
+    nodes = [
+        helper.make_node("Split", ["varied", "sizes"], ["changed", "wordless"], axis=1),
+        helper.make_node("Sub", ["whole", "changed"], ["others"]),
+        helper.make_node("Mul", ["context", "others"], ["rows"]),
+        helper.make_node("MatMul", ["rows", "weights"], ["history"]),
+        helper.make_node("Gather", ["terms", "indices"], ["gathered"]),
+        helper.make_node("Mul", ["gathered", "values"], ["weighted"]),
+        helper.make_node("ReduceSum", ["weighted", "zero"], ["text"], keepdims=1),
+        helper.make_node("Sub", ["whole", "wordless"], ["worded"]),
+        helper.make_node("Mul", ["text", "worded"], ["said"]),
+        helper.make_node("Gather", ["weighted", "tried"], ["each"]),
+        helper.make_node("Unsqueeze", ["each", "one"], ["column"]),
+        helper.make_node("MatMul", ["without", "column"], ["left_out"]),
+        helper.make_node("Sub", ["said", "left_out"], ["kept"]),
+        helper.make_node("Mul", ["state", "nothing"], ["ignored"]),
+        helper.make_node("ReduceSum", ["ignored", "zero"], ["naught"], keepdims=1),
+        helper.make_node("Add", ["kept", "history"], ["both"]),
+        helper.make_node("Add", ["both", "naught"], ["logits"]),
+        helper.make_node("Squeeze", ["logits", "one"], ["outcome"]),
+    ]
+    more = [
+        helper.make_tensor_value_info("varied", TensorProto.FLOAT, ["variants", d + 1]),
+        helper.make_tensor_value_info("tried", TensorProto.INT64, ["tried"]),
+        helper.make_tensor_value_info("without", TensorProto.FLOAT, ["variants", "tried"]),
+    ]
+    outputs = [helper.make_tensor_value_info("outcome", TensorProto.FLOAT, ["variants"])]
+    return _graph(nodes, outputs, constants, more)
 
 
 def parts(**changes: Any) -> BundleParts:
