@@ -27,9 +27,9 @@ _AT = {feature.name: place for place, feature in enumerate(FEATURES)}
 class Alphabet:
     """name: see `ALPHABETS`. map: from step and context to symbol, as the bundle keeps it.
 
-    symbols: int32 (steps,), of every step of the corpus. They are the map's, except on steps that something inside the
-    map was fitted on (scores of words; a monitor's own risks): there they are those of a fit without the step's task,
-    for learners are to see symbols as they fall on new runs.
+    symbols: int32 (steps,), of every step of the corpus. They are the map's, except where they rest on a monitor's own
+    risks: on the steps that it was fitted on they are those of a fit without the step's task, for learners are to see
+    symbols as they fall on new runs.
     glosses: a few words a symbol; conditions: the full definition of each, "" where it has none in words.
     reads_history: for each symbol, whether it says something of earlier steps of the run.
     advice: for each symbol, what the agent's developers can do about it, "" where nothing; (): no symbol has any.
