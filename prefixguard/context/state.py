@@ -267,7 +267,7 @@ def _ungrounded(s: ContextState, tokens: Tokens, new: NDArray[np.bool_]) -> floa
     """
     b = tokens.bounds
     low, high = b[_ARGUMENTS], b[_ARGUMENTS + 1]
-    if low == high:
+    if not np.count_nonzero(new[: high - low]):
         return 0.0
     first = int(tokens.starts[low])
     digits = tokens.document[first : tokens.document.index(_AFTER_ARGUMENTS, first)].translate(_DIGIT)

@@ -7,7 +7,6 @@ threads at a time; what belongs to a run (its state) is passed in and handed bac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -59,11 +58,11 @@ class StepModel(Protocol):
         """What moved the risk at `step`, by the model's own features, strongest first. state: before the step."""
 
     def pushes(
-        self, row: SparseRow, context: NDArray[np.float32], state: Any, sets: Sequence[Sequence[int]]
+        self, row: SparseRow, context: NDArray[np.float32], state: Any, sets: NDArray[np.float32]
     ) -> list[float] | None:
-        """How much each set of context features, by their places, moved the outcome logit at this step, positive
-        towards failure; the place behind them is all terms of the row. None where the model cannot tell. state: before
-        the step."""
+        """How much each set of context features moved the outcome logit at this step, positive towards failure; None
+        where the model cannot tell. sets: float32 (n, d + 1), 1 where a feature is in the set, and behind the features
+        where all terms of the row are, else 0. state: before the step."""
 
     def say_state(self, state: Any, step: Step) -> tuple[str, ...]:
         """What the automaton says of the state after `step`; () where there is none. state: before the step."""
@@ -147,7 +146,7 @@ class OnnxModel:
         return ()
 
     def pushes(
-        self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32], sets: Sequence[Sequence[int]]
+        self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32], sets: NDArray[np.float32]
     ) -> list[float] | None:
         """See `StepModel`; None where the bundle has no graph for it."""
         return None if self._reasons is None else self._reasons.pushes(row, context, state, sets)

@@ -20,7 +20,6 @@ from prefixguard.runtime.run_behaviours import severity
 ReasonsKind = Literal["behaviours", "features"]
 
 _ALL: Final = (*FEATURES, *SIGNAL_FEATURES)
-_PLACE: Final = {feature.name: i for i, feature in enumerate(_ALL)}
 #: Log-odds; what moves a risk by less is rounding.
 _LEAST: Final = 1e-6
 _WORDS: Final = "words"
@@ -59,14 +58,13 @@ def behaviour_reasons(
     closing = model.say_state(state, step)
     said = len(faults) + len(artefacts)
     if not said:
-        sets = _of_groups(len(context))
-        moved = model.pushes(row, context, state, list(sets.values()))
-        return (_no_behaviour(dict(zip(sets, moved or (), strict=False))), *closing)[:MOST], ()
+        groups = _groups(len(context))
+        moved = model.pushes(row, context, state, _sets(tuple(groups.values()), len(context)))
+        return (_no_behaviour(dict(zip(groups, moved or (), strict=False))), *closing)[:MOST], ()
     pushes = None
     if len(faults) > 1:
-        rests_on = ([_PLACE[name] for name in one.behaviour.rests_on] for one in faults)
-        known = [[place for place in places if place < len(context)] for places in rests_on]
-        pushes = model.pushes(row, context, state, known)
+        rests_on = tuple([one.behaviour.rests_on for one in faults])
+        pushes = model.pushes(row, context, state, _sets(rests_on, len(context)))
     ranked = sorted(
         zip(faults, pushes or [0.0] * len(faults), strict=True),
         key=lambda one: (not one[0].behaviour.actionable, -one[1], -severity(one[0])),
@@ -87,12 +85,19 @@ def say_finding(finding: BehaviourFinding) -> str:
 
 
 @lru_cache
-def _of_groups(d: int) -> dict[str, list[int]]:
-    """The places of each group's features, of d; the place behind them is that of all words."""
-    sets: dict[str, list[int]] = {}
-    for place, feature in enumerate(_ALL[:d]):
-        sets.setdefault(feature.group, []).append(place)
-    return sets | {_WORDS: [d]}
+def _groups(d: int) -> dict[str, tuple[str, ...]]:
+    """The names of each group's features, of the first d, and the words."""
+    found: dict[str, tuple[str, ...]] = {}
+    for feature in _ALL[:d]:
+        found[feature.group] = (*found.get(feature.group, ()), feature.name)
+    return found | {_WORDS: (_WORDS,)}
+
+
+@lru_cache(maxsize=1024)
+def _sets(of: tuple[tuple[str, ...], ...], d: int) -> NDArray[np.float32]:
+    """Sets of names of features, and of `_WORDS`, as `StepModel.pushes` takes them: float32 (n, d + 1)."""
+    names = [*(feature.name for feature in _ALL[:d]), _WORDS]
+    return np.array([[name in one for name in names] for one in of], dtype=np.float32)
 
 
 def _no_behaviour(moved: Mapping[str, float]) -> str:

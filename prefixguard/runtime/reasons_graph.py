@@ -8,7 +8,6 @@ the sum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,18 +36,18 @@ class ReasonsGraph:
         is_of_variants = any(one.name == "varied" for one in session.get_inputs())
         self.outputs = _VARIANTS if is_of_variants else _CONTRIBUTIONS
 
-    def pushes(self, row: SparseRow, context: Floats, state: Floats, sets: Sequence[Sequence[int]]) -> list[float]:
+    def pushes(self, row: SparseRow, context: Floats, state: Floats, sets: Floats) -> list[float]:
         """See `StepModel.pushes`."""
         if self.outputs is _CONTRIBUTIONS:
             of_context, of_terms = self.contributions(row, context, state)
-            each = np.append(of_context, of_terms.sum())
-            return [float(each[list(places)].sum()) for places in sets]
-        varied = np.zeros((1 + len(sets), len(context) + 1), np.float32)
-        for variant, places in zip(varied[1:], sets, strict=True):
-            variant[list(places)] = 1
-        outcome = self._outcomes(row, context, state, varied, _FIRST, np.zeros((len(varied), 1), np.float32))
-        moved: list[float] = (outcome[0] - outcome[1:]).tolist()
-        return moved
+            moved = sets @ np.append(of_context, of_terms.sum())
+        else:
+            varied = np.zeros((1 + len(sets), sets.shape[1]), np.float32)
+            varied[1:] = sets
+            outcome = self._outcomes(row, context, state, varied, _FIRST, np.zeros((len(varied), 1), np.float32))
+            moved = outcome[0] - outcome[1:]
+        pushes: list[float] = moved.tolist()
+        return pushes
 
     def contributions(self, row: SparseRow, context: Floats, state: Floats) -> tuple[Floats, Floats]:
         """By how much each context feature (d,) and each entry of the row (nnz,) moved the outcome logit; of the

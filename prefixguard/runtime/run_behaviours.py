@@ -49,7 +49,10 @@ class RunBehaviours:
         """Take a step in and return all that holds at it. tokens, context, numbers: as of `behaviours.update`."""
         found = behaviours.update(self._tracker, record, tokens, context, numbers)
         step = self._tracker.step
-        now = sorted((finding for finding in found if finding.behaviour.kind == "fault"), key=severity, reverse=True)
+        now = [finding for finding in found if finding.behaviour.kind == "fault"]
+        if not now and not self._kept:
+            return found
+        now.sort(key=severity, reverse=True)
         names = {finding.behaviour.name for finding in now}
         before = [(at, one) for at, one in self._kept if step - at < RECENT and one.behaviour.name not in names]
         self._kept = (*((step, finding) for finding in now), *before)[:MOST_FAULTS]

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from prefixguard import behaviours, context
 from prefixguard.alarm import AlarmState, Level, rule_level
-from prefixguard.behaviours import BehaviourFinding
+from prefixguard.behaviours import NONE_HELD, BehaviourFinding
 from prefixguard.bundle import SCORES, BehaviourMap, Bundle
 from prefixguard.encoder import SparseRow, tokenize
 from prefixguard.errors import SavedSessionError, TraceError, UsageError
@@ -66,12 +66,12 @@ class ReadyBundle:
     model: the bundle's step. rules: the same where there is no model, else None. imminent_map, outcome_map: logit to
     calibrated probability. expected: how training runs were read; None where the bundle does not say. reasons: what
     they are made of. declared: behaviours besides those of the catalogue. reads_scores: whether it is told scores, and
-    no steps. context: the functions of what is known of a run.
+    no steps. reads_behaviours: whether its symbols are behaviours. context: the functions of what is known of a run.
     """
 
     __slots__ = (
-        "bundle", "context", "declared", "expected", "imminent_map", "model", "outcome_map", "reads_scores", "reasons",
-        "rules",
+        "bundle", "context", "declared", "expected", "imminent_map", "model", "outcome_map", "reads_behaviours",
+        "reads_scores", "reasons", "rules",
     )  # fmt: skip
 
     def __init__(self, bundle: Bundle, model: StepModel, reasons: ReasonsKind = "behaviours") -> None:
@@ -79,7 +79,7 @@ class ReadyBundle:
         self.rules = model if isinstance(model, RulesModel) else None
         self.declared = None if self.rules is None else self.rules.declared
         self.imminent_map, self.outcome_map = bundle.calibration.imminent, bundle.calibration.outcome
-        self.reads_scores = bundle.kind == SCORES
+        self.reads_scores, self.reads_behaviours = bundle.kind == SCORES, isinstance(bundle.symbol_map, BehaviourMap)
         self.context: Any = context.scores if self.reads_scores else context
         if bundle.reads_signals:
             self.context = context.signals
@@ -272,7 +272,7 @@ class Session:
     def _take_offer(self, offer: RunOffer) -> None:
         """What the run is given, before its first step. No risk rests on it: a model whose symbols are behaviours takes
         in none, since it was trained without."""
-        if not isinstance(self._monitor.bundle.symbol_map, BehaviourMap):
+        if not self._monitor.reads_behaviours:
             self._behaviours.offer(offer)
 
     def _observe_record(self, record: StepRecord, began: int) -> list[Reading]:
@@ -379,7 +379,8 @@ class Session:
         try:
             numbers = monitor.context.update(self._context, record, tokens)
             findings = () if monitor.reads_scores else self._behaviours.step(record, tokens, self._context, numbers)
-            step = monitor.model.step(record.tool, row, numbers, before, behaviours.held(findings))
+            held = behaviours.held(findings) if monitor.reads_behaviours else NONE_HELD
+            step = monitor.model.step(record.tool, row, numbers, before, held)
             self._state = step.state
             if not (math.isfinite(step.imminent) and math.isfinite(step.outcome)):
                 raise ArithmeticError("the model gave a number that is not finite")

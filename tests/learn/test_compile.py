@@ -58,7 +58,9 @@ def test_a_contribution_is_what_the_change_alone_does(tiny_monitor, sessions):
     """Leaving a term out, or setting a context feature to its typical value, with the state of a run under way."""
     step, reasons = sessions[0], ReasonsGraph(sessions[1])
     typical = tiny_monitor.fitted.scale.typical
-    sets = [[2, 5, 7], list(range(0, len(typical), 3)), [], [len(typical)], [4, len(typical)]]
+    d = len(typical)
+    sets = np.zeros((5, d + 1), np.float32)  # the last one but one is empty
+    sets[0, [2, 5, 7]] = sets[1, ::3] = sets[2, d] = sets[4, [4, d]] = 1
     state = np.zeros(step.get_inputs()[3].shape[0], np.float32)
     for i, v, c in list(_steps(tiny_monitor, 0))[:5]:
         feed = {"indices": i, "values": v, "context": c, "state": state}
@@ -75,10 +77,9 @@ def test_a_contribution_is_what_the_change_alone_does(tiny_monitor, sessions):
             assert logits[1] - step.run(None, {**feed, "context": changed})[0][1] == pytest.approx(
                 of_context[j], abs=1e-5
             )
-        for places, moved in zip(sets, reasons.pushes(SparseRow(i, v), c, state, sets), strict=True):
-            changed, n = c.copy(), 0 if len(c) in places else len(i)
-            changed[[place for place in places if place < len(c)]] = typical[[p for p in places if p < len(c)]]
-            without = {**feed, "context": changed, "indices": i[:n], "values": v[:n]}
+        for one, moved in zip(sets, reasons.pushes(SparseRow(i, v), c, state, sets), strict=True):
+            n = 0 if one[d] else len(i)
+            without = {**feed, "context": np.where(one[:d] == 1, typical, c), "indices": i[:n], "values": v[:n]}
             assert logits[1] - step.run(None, without)[0][1] == pytest.approx(moved, abs=1e-5)
         state = after
 

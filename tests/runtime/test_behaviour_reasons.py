@@ -43,11 +43,11 @@ class Scripted:
     ) -> None:
         self.asked, self._closing, self._pushes = 0, closing, None
         if pushes is not None:
-            self._pushes = [*(pushes.get(name, 0.0) for name in NAMES), words]
+            self._pushes = np.array([*(pushes.get(name, 0.0) for name in NAMES), words])
 
-    def pushes(self, *given: Any) -> list[float] | None:
+    def pushes(self, *given: Any) -> Any:
         self.asked += 1
-        return None if self._pushes is None else [sum(self._pushes[place] for place in places) for places in given[-1]]
+        return None if self._pushes is None else (given[-1] @ self._pushes).tolist()
 
     def say_state(self, *_: object) -> tuple[str, ...]:
         return self._closing

@@ -341,7 +341,7 @@ def reasons_are_what_a_change_does(s: Subject) -> str | None:
     """What a context feature moved the outcome logit by is what setting it to its typical value moves it by; what all
     terms moved it by, what an empty row does."""
     typical, state = s.fitted.scale.typical, s.model.initial
-    sets = [[j] for j in range(len(typical) + 1)]
+    sets = np.eye(len(typical) + 1, dtype=np.float32)
     if getattr(s.model, "pushes", None) is None or s.model.pushes(*next(iter(s.steps(0)))[1:], state, sets) is None:
         return "the opened model gives no reasons."
     names = [*(feature.name for feature in FEATURES), "all terms"]
