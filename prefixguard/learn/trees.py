@@ -176,6 +176,7 @@ class TreesPart:
         """One ensemble a risk: with a single target onnxruntime finds a leaf's value in the leaf."""
         imminent, outcome = self.head.boosters
         each = [ensemble_attributes(one) for one in (imminent if self.imminent else 0.0, outcome)]
+        features = g.concat([features, g.node("Mul", features, g.constant("minus_one", np.float32(-1)))])
         return g.concat([g.node("TreeEnsembleRegressor", features, domain=ML_DOMAIN, **one) for one in each])
 
 
@@ -198,18 +199,22 @@ class LevelSymbols:
 
 
 def ensemble_attributes(boosters: Boosters) -> dict[str, Any]:
-    """The boosters of one risk as the attributes of an ONNX TreeEnsembleRegressor.
+    """The boosters of one risk as the attributes of an ONNX TreeEnsembleRegressor on their features and, behind them,
+    the same negated.
 
-    Takes boosters on plain numeric features without missing values, as `fit_boosters` makes them.
-    Source: ai.onnx.ml opset 3.
+    Takes boosters on plain numeric features without missing values, as `fit_boosters` makes them. onnxruntime keeps a
+    node's second child beside it, so that is the one where most of training went: where it is the first, the negated
+    feature is asked. Source: ai.onnx.ml opset 3.
     """
     nodes: list[tuple[int, int, str, int, float, int, int]] = []
     leaves: list[tuple[int, int, int, float]] = []
+    n_features = 0
     if isinstance(boosters, float):
         roots: list[dict[str, Any]] = [{"leaf_value": boosters}]
     else:
         models = [lightgbm.Booster(model_str=text).dump_model() for text in boosters]
         roots = [info["tree_structure"] for model in models for info in model["tree_info"]]
+        n_features = models[0]["max_feature_idx"] + 1
     for tree, root in enumerate(roots):
         waiting, made = [root], 1  # node numbers are places in the order of waiting
         for number, node in enumerate(waiting):
@@ -218,8 +223,12 @@ def ensemble_attributes(boosters: Boosters) -> dict[str, Any]:
                 leaves.append((tree, number, 0, node["leaf_value"]))
                 continue
             feature, threshold = int(node["split_feature"]), at_most(node["threshold"])
+            first, second = node["left_child"], node["right_child"]
+            above = float(np.nextafter(np.float32(threshold), np.float32(np.inf)))
+            if _count(first) > _count(second) and np.isfinite(above):
+                feature, threshold, first, second = feature + n_features, -above, second, first
             nodes.append((tree, number, "BRANCH_LEQ", feature, threshold, made, made + 1))
-            waiting += [node["left_child"], node["right_child"]]
+            waiting += [first, second]
             made += 2
     names = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
     leaf_names = ("treeids", "nodeids", "ids", "weights")
@@ -228,6 +237,11 @@ def ensemble_attributes(boosters: Boosters) -> dict[str, Any]:
         **{f"nodes_{name}": list(column) for name, column in zip(names, zip(*nodes, strict=True), strict=True)},
         **{f"target_{name}": list(column) for name, column in zip(leaf_names, zip(*leaves, strict=True), strict=True)},
     }
+
+
+def _count(node: dict[str, Any]) -> int:
+    """Training steps that came to a node."""
+    return int(node["leaf_count"] if "leaf_value" in node else node["internal_count"])
 
 
 def at_most(threshold: float) -> float:

@@ -149,7 +149,9 @@ def test_a_feature_on_a_threshold_goes_left_and_the_next_one_right():
     z = np.nextafter(at, rng.choice([-np.inf, np.inf], at.shape).astype(np.float32))
     z = np.where(rng.random(at.shape) < 0.5, at, z)
     g = Graph()
-    logits = g.node("TreeEnsembleRegressor", "x", domain=ML_DOMAIN, **attributes)
+    both = g.concat(["x", g.node("Sub", g.constant("zero", np.float32(0)), "x")])
+    logits = g.node("TreeEnsembleRegressor", both, domain=ML_DOMAIN, **attributes)
+    assert {feature < 3 for feature in attributes["nodes_featureids"]} == {True, False}
     onnx = _session(g.build([("x", "float32", ["n", 3])], [("y", logits, "float32", ["n", 1])]))
     expected = lightgbm.Booster(model_str=booster).predict(z, raw_score=True)
     np.testing.assert_allclose(onnx.run(None, {"x": z})[0][:, 0], expected, atol=1e-5)  # a decision moves far more
