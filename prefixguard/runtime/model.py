@@ -18,7 +18,7 @@ from prefixguard.bundle import Bundle
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError
 from prefixguard.runtime.reading import say_reasons
-from prefixguard.runtime.reasons_graph import ReasonsGraph
+from prefixguard.runtime.reasons_graph import ReasonsGraph, run_of
 
 
 class Step(NamedTuple):
@@ -85,7 +85,7 @@ class OnnxModel:
     state_size: S, length of the state. initial: float32 (S,), read-only zeros, the state before the first step.
     """
 
-    __slots__ = ("_features", "_reasons", "_step", "_typical", "_vocabulary", "initial", "state_size")
+    __slots__ = ("_features", "_reasons", "_run", "_typical", "_vocabulary", "initial", "state_size")
 
     def __init__(self, bundle: Bundle) -> None:
         """Raises BundleError when onnxruntime cannot run the model or the model is not what the bundle promises."""
@@ -93,8 +93,9 @@ class OnnxModel:
             raise BundleError(f"{bundle.path}: has no model.onnx. Train or export the bundle again.")
         d = len(bundle.typical)
         self._typical, self._vocabulary, self._features = bundle.typical, bundle.vocabulary, bundle.features
-        self._step = _session(bundle.model_bytes, f"{bundle.path}/model.onnx")
-        self.state_size = _check(self._step, _STEP_OUTPUTS, f"{bundle.path}/model.onnx")
+        session = _session(bundle.model_bytes, f"{bundle.path}/model.onnx")
+        self.state_size = _check(session, _STEP_OUTPUTS, f"{bundle.path}/model.onnx")
+        self._run = run_of(session)
         self.initial: NDArray[np.float32] = np.zeros(self.state_size, dtype=np.float32)
         self.initial.setflags(write=False)
         self._reasons = None
@@ -120,7 +121,7 @@ class OnnxModel:
     ) -> Step:
         """One step; its state is float32 (S,). The tool's name is not looked at: it is in the row; nor is `held`."""
         feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
-        logits, symbol, new_state = self._step.run(_STEP_NAMES, feed)
+        logits, symbol, new_state = self._run(_STEP_NAMES, feed, None)
         imminent, outcome = logits.tolist()
         return Step(imminent, outcome, int(symbol), new_state.copy())  # its own: the model's hangs on an arena
 

@@ -8,6 +8,7 @@ the sum.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,12 @@ _FIRST = np.zeros(1, np.int64)
 _NOTHING = SparseRow(_FIRST, np.zeros(1, np.float32))
 
 
+def run_of(session: Any) -> Callable[[list[str], dict[str, Any], None], Any]:
+    """The call behind `InferenceSession.run`, which looks at names and owners of all inputs again at every step."""
+    run: Callable[[list[str], dict[str, Any], None], Any] = getattr(session, "_sess", session).run
+    return run
+
+
 class ReasonsGraph:
     """The graph of a bundle. outputs: what it gives, names and types. Nothing in it changes."""
 
@@ -32,7 +39,7 @@ class ReasonsGraph:
 
     def __init__(self, session: Any) -> None:
         """session: of onnxruntime, for a file that was checked when the bundle was opened."""
-        self._run = session.run
+        self._run = run_of(session)
         is_of_variants = any(one.name == "varied" for one in session.get_inputs())
         self.outputs = _VARIANTS if is_of_variants else _CONTRIBUTIONS
 
@@ -55,7 +62,7 @@ class ReasonsGraph:
         if self.outputs is _CONTRIBUTIONS:
             TURN.give()
             feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
-            of_context, of_terms = self._run(list(_CONTRIBUTIONS), feed)
+            of_context, of_terms = self._run(list(_CONTRIBUTIONS), feed, None)
             return of_context, of_terms
         d, tried = len(context), np.argsort(-row.values, kind="stable")[:MOST_TRIED]
         n = 1 + d + len(tried)
@@ -77,5 +84,5 @@ class ReasonsGraph:
             "indices": row.indices, "values": row.values, "context": context, "state": state, "varied": varied,
             "tried": tried, "without": without,
         }  # fmt: skip
-        outcome: Floats = self._run(list(_VARIANTS), feed)[0]
+        outcome: Floats = self._run(list(_VARIANTS), feed, None)[0]
         return outcome
