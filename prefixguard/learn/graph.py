@@ -70,17 +70,22 @@ class Graph:
         return self.node("Gemm", *inputs)
 
     def build(self, inputs: Sequence[Input], outputs: Sequence[Output]) -> bytes:
-        """The model as bytes."""
+        """The model as bytes: of nodes and constants those that an output rests on."""
         named = [helper.make_node("Identity", [source], [name]) for name, source, _, _ in outputs]
+        needed, nodes = {source for _, source, _, _ in outputs}, list[onnx.NodeProto]()
+        for node in reversed(self._nodes):
+            if not needed.isdisjoint(node.output):
+                needed.update(node.input)
+                nodes.append(node)
         graph = helper.make_graph(
-            [*self._nodes, *named],
+            [*nodes[::-1], *named],
             "step",
             [helper.make_tensor_value_info(n, _TYPES[t], s) for n, t, s in inputs],
             [helper.make_tensor_value_info(n, _TYPES[t], s) for n, _, t, s in outputs],
-            [self._constants[name] for name in sorted(self._constants)],
+            [self._constants[name] for name in sorted(needed & self._constants.keys())],
         )
         opsets = [helper.make_opsetid("", _OPSET)]
-        if any(node.domain == ML_DOMAIN for node in self._nodes):
+        if any(node.domain == ML_DOMAIN for node in nodes):
             opsets.append(helper.make_opsetid(ML_DOMAIN, _ML_OPSET))
         model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR)
         model.producer_name, model.producer_version = "prefixguard", ""

@@ -42,9 +42,9 @@ class StepPart(Protocol):
     def state(self) -> int: ...
 
     def step(self, g: Graph, text: str, context: StepContext, state: str) -> tuple[str, str]:
-        """text (N, text), context of N, state (1, S) -> logits (N, 2), state after (N, S).
+        """text (N, text), context of N, state (1, S) -> logits (N, 2), state after (1, S) where N is 1.
 
-        N is 1 in the step; in the graph of reasons N variants of one step meet the same state.
+        N is 1 in the step; in the graph of reasons N variants of one step meet the same state, and none comes after.
         """
         ...
 

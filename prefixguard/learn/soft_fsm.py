@@ -271,9 +271,8 @@ class FsmPart:
         moved = g.node("MatMul", before, g.constant(f"{self.prefix}transitions", np.ascontiguousarray(flat)))
         after = g.node("MatMul", p, g.node("Reshape", moved, g.integers(k, n)))  # (N, S)
         risk = array(self.network.risk) * np.float32(READOUT_GAIN)
-        ones = g.node("ReduceMax", g.node("Add", g.node("Mul", p, g.constant("zero", np.float32(0))), g.constant(
-            "one", np.float32(1))), g.integers(-1), keepdims=1)  # fmt: skip
-        return g.node("MatMul", after, g.constant(f"{self.prefix}risk", risk)), g.concat([ones, after])
+        begun = g.constant("begun", np.ones((1, 1), dtype=np.float32))
+        return g.node("MatMul", after, g.constant(f"{self.prefix}risk", risk)), g.concat([begun, after])
 
 
 @dataclass(frozen=True)

@@ -159,13 +159,12 @@ class TreesPart:
         return len(self.head.projection.components)
 
     def step(self, g: Graph, text: str, context: StepContext, state: str) -> tuple[str, str]:
-        """text (N, components), context (N, d), state (1, S) -> logits (N, 2), state after (N, S)."""
+        """text (N, components), context (N, d), state (1, S) -> logits (N, 2), state after (1, S) where N is 1."""
         n = self._components
         if not n:  # nothing to read but the context
             return self._logits(g, context.rows), g.node("Add", state, g.constant("one", np.float32(1)))
         # The operations of `TextProjection.features` in its order: a bit can decide at a threshold.
-        each = g.concat([g.node("Shape", text, start=0, end=1), g.integers(1)], axis=0)
-        steps, average, total = g.split(g.node("Expand", state, each), [1, n, n])
+        steps, average, total = g.split(state, [1, n, n])
         steps = g.node("Add", steps, g.constant("one", np.float32(1)))
         towards = g.node("Mul", g.node("Sub", text, average), g.constant(f"{self.prefix}decay", np.float32(DECAY)))
         average, total = g.node("Add", average, towards), g.node("Add", total, text)

@@ -10,12 +10,14 @@ import onnxruntime as ort
 import pytest
 import torch
 
+from prefixguard.encoder import SparseRow
 from prefixguard.errors import ConfigError
 from prefixguard.learn import TrainConfig, fit_monitor
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.graph import Graph
 from prefixguard.learn.trainer import Batch, collate, loss_of
 from prefixguard.learn.transformer import TransformerNetwork
+from prefixguard.runtime.reasons_graph import ReasonsGraph
 
 WINDOW, LAYERS, WIDTH = 4, 2, 12
 SEEN_BEFORE = LAYERS * (WINDOW - 1)  # the oldest step that anything can rest on is so many back
@@ -126,6 +128,7 @@ def test_compiled_monitor_equals_batched_networks_on_every_prefix(monitor, rows,
 
 def test_reasons_of_a_run_under_way_are_what_the_change_alone_does(monitor, rows, lab_corpus):
     step, reasons = (_session(model) for model in compile_monitor(monitor))
+    reasons = ReasonsGraph(reasons)
     run = int(lab_corpus.lengths.argmax())
     indices, values, counts = rows.run(run)
     ends = np.cumsum(counts)
@@ -135,7 +138,7 @@ def test_reasons_of_a_run_under_way_are_what_the_change_alone_does(monitor, rows
         context = lab_corpus.context[lab_corpus.first[run] + t]
         feed = {"indices": indices[a:b], "values": values[a:b], "context": context, "state": state}
         logits, _, after = step.run(None, feed)
-        of_context, of_terms = reasons.run(None, feed)
+        of_context, of_terms = reasons.contributions(SparseRow(indices[a:b], values[a:b]), context, state)
         strongest = int(values[a:b].argmax())
         without = feed | {"indices": np.delete(indices[a:b], strongest), "values": np.delete(values[a:b], strongest)}
         assert logits[1] - step.run(None, without)[0][1] == pytest.approx(of_terms[strongest], abs=1e-5)
