@@ -31,7 +31,7 @@ from agreement import Reading, agree, read_truth, readings, worst
 from mutations import KINDS, LAYOUTS, mutate
 from samples import take
 
-from prefixguard.induce.offline import propose_offline
+from prefixguard.induce.inferring import infer
 from prefixguard.induce.proposal import take_first
 from prefixguard.induce.samples import open_samples
 from prefixguard.stepview import Adapter, load_adapter, read_runs
@@ -87,7 +87,7 @@ class Bench:
 
     def induced(self, folder: Path, name: str) -> Adapter:
         """What the tool makes of a folder; its spec is kept for a person to look at."""
-        proposal = propose_offline(open_samples(folder), name=name, hints={}, ask=take_first)
+        proposal = infer(open_samples(folder), name=name, hints={}, ask=take_first)
         self.args.specs.mkdir(parents=True, exist_ok=True)
         (self.args.specs / f"{name}.json").write_text(
             json.dumps(dict(proposal.spec), indent=1, ensure_ascii=False) + "\n"

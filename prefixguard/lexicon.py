@@ -66,7 +66,7 @@ _VOCABULARY: dict[Meaning, dict[tuple[str, ...], float]] = {
         **_phrases(
             "score, final score, accuracy, result status, run status, final status, success rate, pass, grade, win, "
             "won, accepted, achieved, unresolved, failed, failure, incorrect, evaluation result, eval result, "
-            "task status, final result, test result, judgement, judgment",
+            "task status, final result, test result, judgement, judgment, correctness, points, resolution",
             0.85,
         ),
         **_phrases("label, rating, return, completed, done, finished, solution found, satisfied, em, f1", 0.6),
@@ -274,14 +274,16 @@ _STEP = re.compile(r"\[\"([^\"]*)\"\]|\['([^']*)'\]|\[[^\]]*\]|([^.\[\]%$@^]+)")
 _POSITIVE = _set(
     "success successful successfully succeed succeeded pass passed passes resolved solved correct right completed "
     "complete accepted ok okay win won good true yes approved achieved satisfied perfect fulfilled valid reached "
-    "finished done positive accomplished green erfolg erfolgreich bestanden geloest gelost richtig reussi reussie "
+    "finished done positive accomplished green kept merged delivered fixed verified met satisfactory erfolg "
+    "erfolgreich bestanden geloest gelost richtig reussi reussie "
     "succes exito exitoso exitosa aprobado correcto sucesso riuscito"
 )
 _NEGATIVE = _set(
     "fail failed fails failure failing error errored errors incorrect wrong unresolved unsolved unsuccessful "
     "rejected timeout exceeded crash crashed abort aborted invalid halted lost loss lose bad false no denied "
     "incomplete unsatisfied mistake exception negative killed stuck broken limit missed escalated abandoned "
-    "cancelled canceled declined gaveup nok ko fehler fehlschlag fehlgeschlagen gescheitert misserfolg falsch echec "
+    "cancelled canceled declined gaveup nok ko red undone reverted reopened discarded dismissed withdrawn refused "
+    "unmet regressed defeated broke fehler fehlschlag fehlgeschlagen gescheitert misserfolg falsch echec "
     "echoue fallido fallida fallo fracaso erreur falha fallito"
 )
 _FLIP = _set("not no non never un without")

@@ -1,7 +1,7 @@
 """The application: its commands, and what becomes of errors.
 
 Exit codes: 0 done; 1 the answer is no (an alarm under --fail-on-alarm, a check that failed); 2 bad input or usage;
-3 interrupted.
+3 interrupted; 4 a question was left open (`induce-adapter`).
 """
 
 from __future__ import annotations
@@ -210,5 +210,5 @@ def _global(
         prefixguard audit runs.jsonl --monitor monitors/mine --model gpt-4.1
 
     Data goes to standard output; tables, progress and messages to standard error.
-    Exit codes: 0 done, 1 the answer is no, 2 bad input or usage, 3 interrupted.
+    Exit codes: 0 done, 1 the answer is no, 2 bad input or usage, 3 interrupted, 4 a question is open (induce-adapter).
     """

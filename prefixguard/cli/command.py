@@ -45,8 +45,8 @@ _RANGES |= dict.fromkeys(
 )
 #: Options that are not named as their parameters.
 _SPELLED = {
-    "hints": ("--hint",), "kinds": ("--kind",), "as_json": ("--json",), "new_key_name": ("--new-key",),
-    "yes": ("--yes", "-y"), "from_monitor": ("--from",),
+    "hints": ("--hint",), "fragments": ("--fragment",), "kinds": ("--kind",), "as_json": ("--json",),
+    "new_key_name": ("--new-key",), "yes": ("--yes", "-y"), "from_monitor": ("--from",),
 }  # fmt: skip
 #: What a value KEY=VALUE may look like.
 _EXAMPLES = {

@@ -17,7 +17,7 @@ from prefixguard.cli.shown import show_side_by_side
 from prefixguard.stepview import Recognised, SideBySide
 
 if TYPE_CHECKING:
-    from prefixguard.induce import CheckReport, Choice, Finding, Report
+    from prefixguard.induce import CheckReport, Choice, Finding, Option, Report
 
 #: Rows of what is read and of what is left out; the report has all.
 _READ, _LEFT = 14, 6
@@ -108,13 +108,20 @@ def show_report(report: Report) -> None:
 
 def decided(choice: Choice) -> str:
     """What was taken where the samples do not decide, what else it could be, and how to say so."""
-    from prefixguard.induce import HINTS
+    from prefixguard.induce import HINTS, answers
 
     others = [option for i, option in enumerate(choice.options) if i != choice.taken and option.value is not None]
     text = f"Decided: {choice.field} is {choice.options[choice.taken].label}."
     if others:
         text += f" It could also be: {'; '.join(option.label for option in others)}."
+    flags = [flag for flag, option in zip(answers(choice), _with_value(choice), strict=False) if option in others]
+    if flags:
+        return f"{text} Say otherwise with {' or '.join(flags)}."
     return text if choice.field not in HINTS else f"{text} Say otherwise with --hint {choice.field}=PATH."
+
+
+def _with_value(choice: Choice) -> list[Option]:
+    return [option for option in choice.options if option.value is not None]
 
 
 def _cut(text: str) -> str:

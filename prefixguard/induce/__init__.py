@@ -1,13 +1,14 @@
 """Writes adapters: offline inference, proposals of a language model, checks, freezing."""
 
 from prefixguard.induce.checks import CheckReport, Finding
+from prefixguard.induce.fragments import HINTS, answers
 from prefixguard.induce.freezing import Frozen, freeze
 from prefixguard.induce.golden import Golden, golden_samples
-from prefixguard.induce.induction import HINTS, Induced, check_adapter, induce_adapter
+from prefixguard.induce.induction import Induced, check_adapter, induce_adapter, question
 from prefixguard.induce.mending import freeze_mended
 from prefixguard.induce.model import Endpoint, sample_pack
 from prefixguard.induce.preview import first_steps
-from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal
+from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal, take_first
 from prefixguard.induce.report import Report, Usage
 from prefixguard.induce.samples import Samples, open_samples
 from prefixguard.induce.verdict import can_train, outcome_remedy, verdict
@@ -28,6 +29,7 @@ __all__ = [
     "Report",
     "Samples",
     "Usage",
+    "answers",
     "can_train",
     "check_adapter",
     "first_steps",
@@ -37,6 +39,8 @@ __all__ = [
     "induce_adapter",
     "open_samples",
     "outcome_remedy",
+    "question",
     "sample_pack",
+    "take_first",
     "verdict",
 ]

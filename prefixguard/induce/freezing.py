@@ -149,24 +149,24 @@ def freeze(
     )
 
 
-def write_draft(name: str, spec: Mapping[str, Any], page: str, out: str | Path) -> tuple[Path, Path]:
-    """Keep a spec that a check refused, with its report, so that a person can mend it: NAME.draft.json and
-    NAME.draft.report.md. An earlier draft of that name is replaced. OutputError where nothing can be written."""
-    folder = Path(out)
-    paths = folder / f"{check_name(name)}.draft.json", folder / f"{name}.draft.report.md"
+def write_draft(path: Path, spec: Mapping[str, Any], page: str) -> tuple[Path, Path]:
+    """Keep a spec that is no adapter yet, with its report beside it (X.json and X.report.md), so that a person can mend
+    it. What is there is replaced. OutputError where nothing can be written."""
+    paths = path, path.with_suffix(".report.md")
     mark = secrets.token_hex(4)
-    aside = [path.with_name(f".{path.name}.{mark}.tmp") for path in paths]
+    aside = [one.with_name(f".{one.name}.{mark}.tmp") for one in paths]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, text in zip(aside, (pretty(dict(spec)), page), strict=True):
-            _write(path, text.encode("utf-8", "backslashreplace"))
-        for new, path in zip(aside, paths, strict=True):
-            new.replace(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for one, text in zip(aside, (pretty(dict(spec)), page), strict=True):
+            _write(one, text.encode("utf-8", "backslashreplace"))
+        for new, one in zip(aside, paths, strict=True):
+            new.replace(one)
     except OSError as exc:
-        raise OutputError(f"{folder}: the draft cannot be written ({exc.strerror}). Choose another --out.") from exc
+        why = f"the draft cannot be written ({exc.strerror}). Choose another --out or --draft."
+        raise OutputError(f"{path.parent}: {why}") from exc
     finally:
-        for path in aside:
-            path.unlink(missing_ok=True)
+        for one in aside:
+            one.unlink(missing_ok=True)
     return paths
 
 

@@ -22,11 +22,12 @@ from prefixguard.errors import (
 from prefixguard.induce.checks import CheckReport, unused, waiving
 from prefixguard.induce.checks import check_adapter as check_opened
 from prefixguard.induce.drafting import checked, waived_in
+from prefixguard.induce.fragments import answers, completed, places_of_events, said_of
 from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for, write_draft
 from prefixguard.induce.golden import golden_samples
+from prefixguard.induce.inferring import infer
 from prefixguard.induce.model import Endpoint, ModelResult, propose_with_model
-from prefixguard.induce.offline.inference import propose_offline
-from prefixguard.induce.proposal import Asker, Proposal, take_first
+from prefixguard.induce.proposal import Asker, Choice, Proposal, take_first
 from prefixguard.induce.report import Report, Usage
 from prefixguard.induce.samples import Samples, open_samples
 from prefixguard.stepview import Adapter, Recognised, adapter_for, load_adapter
@@ -35,13 +36,9 @@ from prefixguard.trace import is_read_once, read_labels
 
 #: Where adapters go unless it is said otherwise: a folder of this name, here.
 OUT = Path("stepview_adapters")
-#: What may be told beforehand: parts of a run or a record, and where they are.
-HINTS = (
-    *("outcome", "success", "task", "id", "runs", "events", "role"),
-    *("tool", "arguments", "call_id", "result", "action", "status"),
-)
-#: Hints that may be any value of the spec language, as JSON: {"file": "parent"}.
-_VALUES = ("outcome", "task", "id")
+#: A question that nobody answers is decided by the likeliest answer if that has this probability, and left open
+#: otherwise.
+SURE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +46,9 @@ class Induced:
     """What an induction came to.
 
     adapter: None where the spec could not be compiled. proposal, report: None where a shipped adapter was taken
-    instead. paths: None where no adapter was written: a check failed, or whoever was asked said no. draft: the spec
-    that a check refused and its report, where a folder was named for it; not an adapter yet.
+    instead. paths: None where no adapter was written: a check failed, a question is open, or whoever was asked said no.
+    draft: the spec and its report, where a file was named for them, or a folder and no adapter came of it; not an
+    adapter yet. open: questions that nobody answered and that the samples do not decide.
     """
 
     adapter: Adapter | None
@@ -58,11 +56,12 @@ class Induced:
     report: Report | None
     paths: Frozen | None
     draft: tuple[Path, ...] = ()
+    open: tuple[Choice, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Every check passed (or is waived); a shipped adapter counts."""
-        return self.report is None or self.report.check.ok
+        """Every check passed (or is waived) and no question is open; a shipped adapter counts."""
+        return self.report is None or (self.report.check.ok and not self.open)
 
 
 def induce_adapter(
@@ -79,8 +78,11 @@ def induce_adapter(
     pack_tokens: int = 12_000,
     mask: bool = True,
     hints: Mapping[str, str] = MappingProxyType({}),
+    fragments: Sequence[str | Path] | None = None,
+    sure: float = SURE,
     waive: Mapping[str, str] = MappingProxyType({}),
     labels: str | Path | None = None,
+    draft: str | Path | None = None,
     recognise: bool = True,
     overwrite: bool = False,
     write: bool = True,
@@ -104,12 +106,18 @@ def induce_adapter(
     price_out : price of a million tokens that come back.
     pack_tokens : tokens of samples that the model is shown.
     mask: mask likely secrets in what the model is shown.
-    hints : where something is: outcome=$.result.ok, tool=@.action.name; or success=VALUE: which value of the outcome is
-        one (a number: at least that). May be repeated. Outcome, task and id also by their values in JSON, such as
-        {"file": "parent"}.
+    hints : a part of the spec, as docs/adapter-spec.md has it: events=$.trajectory[*], container.runs=$.runs[*],
+        run.task=$.goal, 'run.outcome={"of":"$.reward","type":"number","success":{"ge":1},"failure":"else"}'; or
+        success=VALUE: which value of the outcome is one (a number: at least that). The rest is inferred around it. May
+        be repeated. Short: outcome, task, id, runs; and of steps role, tool, arguments, call_id, result, action.
+    fragments : a .json with parts of the spec, as with hints. May be repeated.
+    sure : the least probability with which a question that nobody answers is decided, from 0 to 1; below it nothing is
+        frozen.
     waive : a leak that is harmless, or an overlap with the outcome, and why: PATH=REASON. It stands in the spec. May be
         repeated.
     labels: a file of outcomes beside the samples; they have the last word.
+    draft : keep the spec here too, and its report beside it, whatever the checks say: to be mended by hand, and frozen
+        with check-adapter --freeze.
     recognise : look whether a shipped adapter reads the samples.
     overwrite: replace an adapter of that name.
     write : write the adapter; otherwise only check and report.
@@ -122,7 +130,9 @@ def induce_adapter(
     if is_read_once(samples) or (labels is not None and is_read_once(labels)):
         raise UsageError("samples and labels are read several times, and a stream only once. Save them to a file.")
     name = check_name(name if name is not None else name_for(samples))
-    _check_hints(hints)
+    said = said_of(hints, tuple(fragments or ()))
+    if not 0 <= sure <= 1:
+        raise ConfigError(f"sure is a probability from 0 to 1, not {sure}.")
     if model is None and base_url is not None:
         raise ConfigError("a base URL without a model: name the --model too, or leave both out.")
     asks = model is not None and not offline
@@ -139,23 +149,28 @@ def induce_adapter(
         shipped = tuple(one for one in recognise_shipped(samples) if one.reads_well)
         if shipped and offer is not None and offer(shipped):
             return Induced(load_adapter(shipped[0].name), None, None, None)
-    asked, notes = _asked(opened, name, endpoint, rounds, pack_tokens, mask, hints, labels, tell)
+    shown = {key: value for key, value in said.hints.items() if key not in ("fragment", "run.outcome")}
+    asked, notes = _asked(opened, name, endpoint, rounds, pack_tokens, mask, shown, labels, tell)
     drafts = []
     if asked is not None and asked.proposal is not None:
         drafts.append(checked(asked.proposal, name, samples, waive, labels, tell))
     if not any(draft[2].ok for draft in drafts):
         tell("inferring the structure")
-        known = {**hints, "labels": str(labels)} if labels is not None else hints
+        known = {**said.hints, "labels": str(labels)} if labels is not None else said.hints
         try:
-            inferred = propose_offline(opened, name=name, hints=known, ask=ask)
-        except TraceError:
+            inferred = infer(opened, name=name, hints=known, ask=ask)
+        except TraceError as exc:
             if not drafts:
-                raise
+                raise TraceError(_where_to_look(str(exc), opened)) from exc
         else:
+            inferred = replace(inferred, spec=completed(inferred.spec, said.fragment))
             drafts.append(checked(inferred, name, samples, waive, labels, tell))
     proposal, adapter, check = max(drafts, key=lambda draft: (draft[1] is not None, draft[2].ok, draft[2].score()))
     usage = None if asked is None else _usage(asked, model or "", proposal)
-    golden = golden_samples(samples, adapter) if adapter is not None and check.ok else None
+    unanswered = tuple(choice for choice in proposal.choices if ask is take_first and _is_open(choice, sure))
+    notes += tuple(f"Left open: {question(choice)}" for choice in unanswered)
+    done = adapter is not None and check.ok and not unanswered
+    golden = golden_samples(samples, adapter) if adapter is not None and done else None
     report = Report(
         name,
         str(proposal.spec.get("version", "")),
@@ -171,15 +186,22 @@ def induce_adapter(
     paths = None
     if adapter is not None and golden is not None and (approve is None or approve(adapter, report)) and write:
         tell("writing")
-        said = asked.transcript.to_jsonl() if asked is not None else None
+        transcript = asked.transcript.to_jsonl() if asked is not None else None
         page = report.to_markdown()
         paths = freeze(
-            adapter, report.to_dict(), page, golden, OUT if out is None else out, transcript=said, overwrite=overwrite
+            adapter,
+            report.to_dict(),
+            page,
+            golden,
+            OUT if out is None else out,
+            transcript=transcript,
+            overwrite=overwrite,
         )
-    draft: tuple[Path, ...] = ()
-    if write and out is not None and not report.check.ok:
-        draft = write_draft(name, proposal.spec, report.to_markdown(), out)
-    return Induced(adapter, proposal, report, paths, draft)
+    kept = [Path(draft)] if draft is not None else []
+    if write and out is not None and not done:
+        kept.append(Path(out) / f"{name}.draft.json")
+    drafted = [write_draft(path, proposal.spec, report.to_markdown()) for path in kept]
+    return Induced(adapter, proposal, report, paths, drafted[0] if drafted else (), unanswered)
 
 
 def check_adapter(
@@ -211,16 +233,24 @@ def check_adapter(
     return replace(report, adapter_name=opened.name, sha256=opened.sha256, findings=findings)
 
 
-def _check_hints(hints: Mapping[str, str]) -> None:
-    for key, path in hints.items():
-        if key not in HINTS:
-            raise ConfigError(
-                f"hint {key!r}: nothing of that name. A hint says where one of these is: {', '.join(HINTS)}."
-            )
-        if key == "success" or (key in _VALUES and path.startswith("{")):
-            continue  # a value of the outcome; a spec value is compiled where it is used
-        if not path or path[0] not in "$@%^":
-            raise ConfigError(f"hint {key}={path!r}: a path is needed, such as $.result.ok (of the run) or @.content.")
+def _is_open(choice: Choice, sure: float) -> bool:
+    """Is what was taken a guess, less likely than asked for? Taking nothing is no guess."""
+    taken = choice.options[choice.taken]
+    return taken.value is not None and taken.confidence < sure
+
+
+def question(choice: Choice) -> str:
+    """What the samples do not decide, the answers with their probabilities, and the flags that give them."""
+    shown = "; ".join(f"{option.label} ({option.confidence:.0%})" for option in choice.options)
+    flags = answers(choice)
+    return f"What is {choice.field}? {shown}.{' Answer with: ' + ' or '.join(flags) if flags else ''}"
+
+
+def _where_to_look(why: str, samples: Samples) -> str:
+    """With the hints that would say where events are, from what is in the samples."""
+    places = places_of_events(samples)
+    flags = " or ".join(f"--hint 'events={place}'" for place in places)
+    return f"{why} Lists in these samples: {flags}." if places else why
 
 
 def _asked(

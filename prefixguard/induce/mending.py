@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import AdapterError
@@ -27,12 +28,14 @@ def freeze_mended(
     induced: Induced | None = None,
     out: str | Path = OUT,
     labels: str | Path | None = None,
+    waive: Mapping[str, str] = MappingProxyType({}),
     overwrite: bool = False,
 ) -> Induced:
     """Check and freeze a spec that a person has mended after an induction, or written.
 
     spec: the path of its .json, or the spec itself. mended: what was changed by hand and why, a sentence each: it
-    stands in the report. induced: the induction it began with, whose report is kept in the new one.
+    stands in the report. waive: as in `induce_adapter`. induced: the induction it began with, whose report is kept in
+    the new one.
     Writes nothing where a check fails. Raises AdapterError for a spec that is wrong, otherwise as `induce_adapter`.
     """
     given = json.loads(load_adapter(spec).to_bytes()) if isinstance(spec, str | Path) else dict(spec)
@@ -40,7 +43,7 @@ def freeze_mended(
     check_target(out, name, overwrite)
     before = induced.report if induced is not None else None
     proposal = replace(before.proposal, spec=given) if before is not None else Proposal(given, origin="hand")
-    proposal, adapter, check = checked(proposal, name, samples, {}, labels, lambda _: None)
+    proposal, adapter, check = checked(proposal, name, samples, waive, labels, lambda _: None)
     if adapter is None:
         raise AdapterError(check.findings[0].what)
     golden = golden_samples(samples, adapter) if check.ok else Golden({}, b"")
@@ -53,7 +56,7 @@ def freeze_mended(
         check,
         before.recognised if before is not None else (),
         before.usage if before is not None else None,
-        waived_in(given),
+        waived_in(proposal.spec),
         golden.notes,
         tuple(mended),
     )

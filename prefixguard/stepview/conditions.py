@@ -161,8 +161,11 @@ def is_number(value: Any) -> bool:
 
 def _compared(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Site], Test]:
     def build(bound: Any, site: Site) -> Test:
+        if is_path(bound):  # a mark that stands beside the value; where it is missing, no comparison holds
+            get = compile_value(bound, site)
+            return lambda value, scope: is_number(value) and is_number(mark := get(scope)) and holds(value, mark)
         if isinstance(bound, bool) or not isinstance(bound, int | float):
-            raise site.error("it is compared with a number.")
+            raise site.error('it is compared with a number, or with the number at a path: "$.required".')
         return lambda value, scope: is_number(value) and holds(value, bound)
 
     return build
@@ -228,6 +231,8 @@ def _elements(spec: dict[str, Any], site: Site) -> Getter:
 
     def get(scope: Scope) -> Any:
         elements = inner(scope)
+        if isinstance(elements, dict):
+            elements = [{"name": name, "value": value} for name, value in elements.items()]
         if not isinstance(elements, list):
             return MISSING
         found = chosen(scope, elements)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -157,6 +159,30 @@ def _jsonl(spec: Spec, site: Site) -> Container:
     return _grouped(spec, site, _lines, files) if _is_grouped(spec, site) else _listed(spec, site, _lines, files)
 
 
+def _table_rows(document: Document, counts: Counts) -> Iterator[Part | Unread]:
+    """Every row of a table with a head, as an object of texts. A row with more cells than the head has is none."""
+    rows = csv.DictReader(io.StringIO(counts.text(document.read()).removeprefix("\ufeff"), newline=""))
+    number = 1
+    while True:
+        number += 1
+        where = f"{document.where} row {number}"
+        try:
+            row = next(rows, None)
+        except csv.Error as exc:
+            yield Unread(where, f"{where}: not a row of a table ({exc}). Mend or remove it.")
+            return
+        if row is None:
+            return
+        if None in row:
+            yield Unread(where, f"{where}: it has more cells than the head of the table. Mend or remove it.")
+            continue
+        yield where, partial(lambda found: {name: cell for name, cell in found.items() if cell is not None}, row)
+
+
+def _csv(spec: Spec, site: Site) -> Container:
+    return _grouped({"group_by": {"file": "path"}, **spec}, site, _table_rows, ("**/*.csv",))
+
+
 def _is_grouped(spec: Spec, site: Site) -> bool:
     for name, other in (("delegates", "group_by"), ("conversations", "delegates")):
         if name in spec and other not in spec:
@@ -290,6 +316,7 @@ _GROUPING = ("group_by", "elements", "unflatten", "delegates", "conversations")
 JSON_FORMATS: dict[str, Format] = {
     "json": (_json, ("runs", *_GROUPING)),
     "jsonl": (_jsonl, ("runs", *_GROUPING)),
+    "csv": (_csv, ("group_by",)),
     "zip": (_zip, ("runs", "entries")),
     "parquet": (_parquet, ("json",)),
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from prefixguard.stepview.compiling import DataPlace, Site
@@ -287,8 +290,9 @@ def _sibling(spec: Spec, site: Site) -> Getter:
     inside = site.optional(spec, "path", inside_of)
     steps = parse_path(spec["path"], site.where)[1] if inside is not None else ()
     form = spec.get("format", "json")
-    if form not in ("json", "text"):
-        raise site.error(f'format {form!r}: a companion file is "json" or "text".')
+    if form not in ("json", "text", *TABLES):
+        raise site.error(f'format {form!r}: a companion file is "json" or "text", or a table: "jsonl" or "csv".')
+    table = TABLES.get(form)
     site.note((DataPlace(f"sibling:{template}", steps),))
 
     def get(scope: Scope) -> Any:
@@ -308,9 +312,30 @@ def _sibling(spec: Spec, site: Site) -> Getter:
             if not isinstance(value, str | int | float):
                 return MISSING
             relative = relative.replace("{" + name + "}", to_text(value))
-        return scope.companions.read(scope.file, relative, form == "text")
+        found = scope.companions.read(scope.file, relative, form != "json")
+        return table(found) if table is not None and isinstance(found, str) else found
 
     return get
+
+
+@lru_cache(maxsize=4)
+def _csv_rows(text: str) -> list[dict[str, str]]:
+    """Rows of a table with a head, as objects; those that are no row of it are left out."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+    except csv.Error:
+        return []
+    return [{name: cell for name, cell in row.items() if isinstance(cell, str)} for row in rows if None not in row]
+
+
+@lru_cache(maxsize=4)
+def _json_lines(text: str) -> list[Any]:
+    """The lines that are JSON."""
+    return [value for line in text.splitlines() if line.strip() and (value := read_json(line)) is not MISSING]
+
+
+#: Companion files that hold a table: its rows as a list of objects.
+TABLES: dict[str, Callable[[str], list[Any]]] = {"csv": _csv_rows, "jsonl": _json_lines}
 
 
 #: By kind: what compiles it, and the keys that it may have besides. `conditions` adds `elements`, which they choose.

@@ -61,7 +61,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Any:
             mapped = (Mapped("@.did", "tool", 1.0, 0.9, "few values"),)
             return Proposal(spec(**changes), mapped, (LeftOut("$.won", "tells the end", 0.01),), (CHOICE,), ("a note",))
 
-        monkeypatch.setattr("prefixguard.induce.induction.propose_offline", propose)
+        monkeypatch.setattr("prefixguard.induce.induction.infer", propose)
         return seen
 
     use()
@@ -158,7 +158,7 @@ def test_samples_that_are_not_there_or_say_nothing(cli: Any, tmp_path: Path, mon
     def refuse(*args: Any, **options: Any) -> Proposal:
         raise TraceError("nothing looks like runs.")
 
-    monkeypatch.setattr("prefixguard.induce.induction.propose_offline", refuse)
+    monkeypatch.setattr("prefixguard.induce.induction.infer", refuse)
     (tmp_path / "a.txt").write_text("hello")
     said = cli("induce-adapter", tmp_path)
     assert said.code == 2 and "nothing looks like runs." in said.told
@@ -173,7 +173,7 @@ def test_an_interruption_leaves_nothing(cli: Any, samples: Path, monkeypatch: An
     def stop(*args: Any, **options: Any) -> Proposal:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("prefixguard.induce.induction.propose_offline", stop)
+    monkeypatch.setattr("prefixguard.induce.induction.infer", stop)
     said = cli("induce-adapter", samples, "--out", samples.parent / "out")
     assert said.code == 3 and "Nothing is left behind" in said.told and not (samples.parent / "out").exists()
 
@@ -225,3 +225,58 @@ def test_check_adapter_says_findings_and_exits_with_1_for_errors(cli: Any, sampl
     assert said.code == 1 and said.lines[0]["ok"] is False and "error: " in said.told and "bad" in said.told
     said = cli("check-adapter", "tau3", samples)
     assert said.code == 2 and "Nearest: tau2" in said.told
+
+
+def test_a_question_that_nobody_answers_is_exit_code_4_and_its_flag_answers_it(
+    cli: Any, samples: Path, monkeypatch: Any
+) -> None:
+    out = samples.parent / "out"
+    won, lost = (spec()["run"]["outcome"] | {"success": {"eq": one}} for one in (True, False))
+    near = (Option("won", won, 0.45, "a name"), Option("not won", lost, 0.4, "a name"))
+
+    def propose(samples: Any, *, name: str, hints: Any, ask: Any) -> Proposal:
+        choices = () if "run.outcome" in hints else (Choice("outcome", near, 0, "the likeliest"),)
+        return Proposal(spec(), choices=choices)
+
+    monkeypatch.setattr("prefixguard.induce.induction.infer", propose)
+    draft = samples.parent / "kept.json"
+    said = cli("induce-adapter", samples, "--out", out, "--yes", "--draft", draft)
+    assert said.code == 4 and "What is outcome? won (45%); not won (40%)." in said.told
+    assert "--hint 'run.outcome={" in said.told and json.loads(draft.read_text())["name"] == "samples"
+    assert not (out / "samples.json").exists()
+    assert "Left open: What is outcome?" in draft.with_suffix(".report.md").read_text()
+    assert cli("induce-adapter", samples, "--out", out, "--yes", "--sure", "0.4").code == 0
+    answer = f"run.outcome={json.dumps(lost)}"
+    assert cli("induce-adapter", samples, "--out", out, "--yes", "--overwrite", "--hint", answer).code == 0
+    frozen = json.loads((out / "samples.json").read_text())
+    assert frozen["run"] == {"id": "$.trip", "outcome": lost}
+
+
+def test_a_draft_is_always_kept_where_it_is_named_and_frozen_when_mended(cli: Any, samples: Path, play: Any) -> None:
+    draft, out = samples.parent / "drafts" / "mine.json", samples.parent / "out"
+    assert cli("induce-adapter", samples, "--no-write", "--draft", draft, "--name", "mine").code == 0
+    assert draft.exists() and not out.exists()
+    play(rules=[{"when": {"@.did": "never"}, "emit": "skip"}])
+    assert cli("induce-adapter", samples, "--out", out, "--draft", draft, "--name", "mine").code == 1
+    said = cli("check-adapter", draft, samples, "--no-processes", "--freeze", "--out", out)
+    assert said.code == 1 and not (out / "mine.json").exists()
+    mended = json.loads(draft.read_text())
+    mended["rules"] = spec()["rules"]
+    draft.write_text(json.dumps(mended))
+    said = cli(
+        "check-adapter", draft, samples, "--no-processes", "--freeze", "--out", out, "--mended", "all legs are steps"
+    )
+    assert said.code == 0 and str(out / "mine.json") in said.told
+    assert "all legs are steps" in (out / "mine.report.md").read_text()
+
+
+def test_an_error_shows_the_hint_that_would_work(cli: Any, samples: Path, monkeypatch: Any) -> None:
+    said = cli("induce-adapter", samples, "--hint", "events=legs")
+    assert said.code == 2 and "--hint 'events=$.legs[*]'" in said.told
+
+    def nothing(*args: Any, **options: Any) -> Any:
+        raise TraceError("nothing looks like runs.")
+
+    monkeypatch.setattr("prefixguard.induce.induction.infer", nothing)
+    said = cli("induce-adapter", samples, "--no-recognise")
+    assert said.code == 2 and "--hint 'events=$.legs[*]'" in said.told

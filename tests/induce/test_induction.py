@@ -96,7 +96,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
                 raise made
             return made
 
-        monkeypatch.setattr("prefixguard.induce.induction.propose_offline", propose)
+        monkeypatch.setattr("prefixguard.induce.induction.infer", propose)
         return asked
 
     play()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from prefixguard.errors import AdapterError
-from prefixguard.stepview.compiling import Base, Site
-from prefixguard.stepview.conditions import compile_when
+from prefixguard.stepview.compiling import Base, DataPlace, Site
+from prefixguard.stepview.conditions import compile_test, compile_when
 from prefixguard.stepview.paths import Scope
 
 EVENT = {
@@ -114,3 +114,14 @@ def test_no_condition(spec: Any, message: str) -> None:
     with pytest.raises(AdapterError) as caught:
         holds(spec)
     assert message in str(caught.value)
+
+
+def test_a_number_is_compared_with_one_that_stands_beside_it() -> None:
+    roots = {"@": Base(DataPlace("run", ())), "$": Base(DataPlace("run", ()))}
+    holds = compile_test({"ge": "$.least"}, Site("here", roots))
+    pairs = ((3, 2), (2, 2), (1, 2), (3, None), ("3", 2))
+    found = [holds(value, Scope(run={"least": least})) for value, least in pairs]
+    assert found == [True, True, False, False, False]
+    assert not holds(3, Scope(run={})) and not holds(3, Scope(run={"least": True}))
+    with pytest.raises(AdapterError, match=r'with the number at a path: "\$.required"'):
+        compile_test({"ge": "two"}, Site("here", roots))

@@ -256,3 +256,35 @@ def test_nested_runs(make: Any, read: Any) -> None:
     assert [r.run_id for r in read(adapter, document)] == ["1", "2", "3"]
     one = make(container={"format": "json", "runs": "$.deep.run"})
     assert [r.run_id for r in read(one, {"deep": {"run": RUN}})] == ["r"]
+
+
+def test_a_table_of_rows_is_a_run_a_file_or_a_group(make: Any, read: Any) -> None:
+    rule = {"emit": "step", "tool": "@.tool", "result": "@.seen"}
+    table = 'run,tool,seen\na,look,"two\nlines"\nb,go,"a ""quoted"" word"\na,stop,\nb,too,many,cells\n'
+    report = ReadReport()
+    (only,) = read(make(container="csv", events="$.events[*]", rules=[rule]), table, "t.csv", report=report)
+    assert [(s.tool, s.result) for s in only.records] == [
+        ("look", "two\nlines"), ("go", 'a "quoted" word'), ("stop", ""),
+    ]  # fmt: skip
+    assert only.run_id == "t.csv#t.csv" and "more cells than the head" in report.skipped[0][1]
+    by_run = {"format": "csv", "group_by": "@.run"}
+    grouped = make(container=by_run, events="$.events[*]", rules=[rule], run={"id": "$.group"})
+    assert [(r.run_id, len(r.records)) for r in read(grouped, table, "t.csv")] == [("a", 2), ("b", 1)]
+
+
+def test_tables_beside_the_runs(make: Any, tmp_path: Path) -> None:
+    for name in ("x", "y", "z"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"steps": [{"tool": "go"}]}))
+    (tmp_path / "ends.csv").write_text("\ufeffrun,end\nx,good\ny,bad\n")
+    (tmp_path / "ends.jsonl").write_text('{"run": "x", "end": "good"}\nnot json\n{"run": "y", "end": "bad"}\n')
+    (tmp_path / "ends.map").write_text('{"x": {"end": "good"}, "y": {"end": "bad"}}')
+    rules = [{"emit": "step", "tool": "@.tool"}]
+    for table, key, end in (
+        ({"sibling": "ends.csv", "format": "csv"}, "@.run", "$[0].end"),
+        ({"sibling": "ends.jsonl", "format": "jsonl"}, "@.run", "$[0].end"),
+        ({"sibling": "ends.map"}, "@.name", "$[0].value.end"),
+    ):
+        of = {"elements": table, "when": {key: {"in": {"list": [{"file": "stem"}]}}}, "path": end}
+        run = {"outcome": {"of": of, "success": "good", "failure": "bad"}}
+        adapter = make(container={"format": "json", "files": "*.json"}, events="$.steps[*]", rules=rules, run=run)
+        assert [r.outcome.value for r in read_runs(tmp_path, adapter)] == ["success", "failure", "unknown"], table

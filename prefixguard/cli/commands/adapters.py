@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -128,7 +129,16 @@ def convert(runs: str, **given: Any) -> Any:
     words={"adapter": "A shipped adapter's name, or the path of a .json."},
     json="The findings as JSON on standard output.",
 )
-def check_adapter(as_json: bool, **given: Any) -> None:
+def check_adapter(
+    as_json: bool,
+    adapter: str,
+    runs: str,
+    freeze: bool = False,
+    out: Path | None = None,
+    mended: list[str] | None = None,
+    overwrite: bool = False,
+    **given: Any,
+) -> None:
     """Check an adapter on runs: determinism, stream against file, coverage, calls and results, order, time, leaks.
 
     Exit codes: 0 no error was found; 1 one was (a leak counts until it is waived by name, here or in the spec);
@@ -139,11 +149,17 @@ def check_adapter(as_json: bool, **given: Any) -> None:
         prefixguard check-adapter stepview_adapters/mine.json samples/
         prefixguard check-adapter tau2 .traces/tau2 --json
         prefixguard check-adapter mine.json samples/ --waive "@.name=an agent of the team is called Verifier"
+        prefixguard check-adapter mine.draft.json samples/ --freeze --mended "results are in @.out"
+
+    freeze : where no error is found, freeze it, as induce-adapter does: for a draft that was mended by hand.
+    out : with --freeze, the folder that it goes into (default: stepview_adapters).
+    mended : with --freeze, what was changed by hand and why; it stands in the report. May be repeated.
+    overwrite : with --freeze, replace an adapter of that name.
     """
-    from prefixguard.induce import check_adapter
+    from prefixguard.induce import check_adapter, freeze_mended
 
     with Activity("Checking") as work:
-        report = check_adapter(listen=work.on_stage, **given)
+        report = check_adapter(adapter, runs, listen=work.on_stage, **given)
     if as_json:
         write_json(report.to_dict())
     show_check(report)
@@ -152,6 +168,13 @@ def check_adapter(as_json: bool, **given: Any) -> None:
         say(f"{report.adapter_name} {report.sha256[:12]}: {errors} {'error' if errors == 1 else 'errors'}", error=True)
         raise typer.Exit(1)
     say(f"{report.adapter_name} {report.sha256[:12]}: no errors, score {report.score():.3f}", style="bold green")
+    if freeze:
+        options = {name: given[name] for name in ("labels", "waive") if given.get(name)}
+        options |= {} if out is None else {"out": out}
+        sentences = tuple(mended or ("A draft was mended by hand.",))
+        frozen = freeze_mended(Path(adapter), runs, mended=sentences, overwrite=overwrite, **options)
+        for path in frozen.paths.all if frozen.paths is not None else ():
+            say(str(path))
 
 
 @command(

@@ -27,7 +27,7 @@ from prefixguard.stepview import Adapter, Recognised
 if TYPE_CHECKING:
     from prefixguard.induce import Report
 
-CHECKS_FAILED = 1
+CHECKS_FAILED, QUESTION_OPEN = 1, 4
 
 
 @command(
@@ -57,25 +57,37 @@ def induce(
     """Make an adapter for runs of any format, from a few samples: by inference alone, or with a language model's help.
 
     Before anything is written you see how the first steps are read, what is left out and why, and what the checks say.
-    An adapter that fails a check is not written; where --out names a folder, it is kept there as NAME.draft.json, to be
-    mended by hand. Samples are sent nowhere unless --model names an endpoint; likely secrets are masked. Exit codes: 0
-    the adapter is frozen, or a shipped one was taken; 1 a check failed or you said no; 2 bad input; 3 interrupted.
+    What you know is a --hint, a fragment of the spec; what the samples do not decide is asked. An adapter that fails a
+    check, or of which a question is open, is not written; where --out names a folder, it is kept there as
+    NAME.draft.json, to be mended by hand and frozen with check-adapter --freeze. Samples are sent nowhere unless
+    --model names an endpoint; likely secrets are masked. Exit codes: 0 the adapter is frozen, or a shipped one was
+    taken; 1 a check failed or you said no; 2 bad input; 3 interrupted; 4 a question is open: nobody could be asked, and
+    no answer is likely enough (--sure).
 
     Examples:
 
         prefixguard induce-adapter samples/
         prefixguard induce-adapter samples/ --name my_agent --hint outcome=$.result.ok --yes
         prefixguard induce-adapter samples/ --hint 'outcome={"file":"parent"}' --hint success=solved
+        prefixguard induce-adapter samples/ --hint 'events=$.trajectory[*]' --fragment part.json --draft draft.json
         prefixguard induce-adapter samples/ --model gpt-4.1 --rounds 3
         prefixguard induce-adapter samples/ --model qwen --base-url http://localhost:8000/v1
         prefixguard induce-adapter samples/ --show-pack
 
     steps : steps that are shown as they are read.
-    yes : ask nothing: what is unclear is decided by the stated rule.
+    yes : ask nothing: what is unclear is decided by the likeliest answer, if that is likely enough (--sure).
     show_pack : print what a model would be shown of the samples, and end.
     """
     from prefixguard.escalate import Endpoint, Masker, masked_in_words
-    from prefixguard.induce import can_train, first_steps, induce_adapter, open_samples, sample_pack
+    from prefixguard.induce import (
+        can_train,
+        first_steps,
+        induce_adapter,
+        open_samples,
+        question,
+        sample_pack,
+        take_first,
+    )
 
     if show_pack:
         pack = sample_pack(open_samples(samples), pack_tokens, Masker(mask=mask))
@@ -113,7 +125,7 @@ def induce(
         mask=mask,
         pack_tokens=pack_tokens,
         write=write,
-        ask=ask_choice if asked else _first,
+        ask=ask_choice if asked else take_first,
         offer=offered,
         approve=approved,
         listen=told,
@@ -133,6 +145,12 @@ def induce(
                 show_preview(first_steps(samples, induced.adapter, steps=steps, labels=labels))
         show_report(report)
     say_verdict(report)
+    if report.check.ok and induced.open:
+        for choice in induced.open:
+            say(f"Left open: {question(choice)}", style="yellow")
+        kept = f" The draft is kept: {induced.draft[0]}." if induced.draft else ""
+        say(f"Nothing is frozen, since no answer is likely enough. Give one, or a lower --sure.{kept}", error=True)
+        raise typer.Exit(QUESTION_OPEN)
     if not induced.ok:
         say(_refused(report, induced.draft, samples), error=True)
         raise typer.Exit(CHECKS_FAILED)
@@ -157,8 +175,8 @@ def _refused(report: Report, draft: Sequence[Path], samples: str) -> str:
     if draft:
         return (
             f"A check failed ({failed}), so this is not an adapter yet. The draft is kept: {draft[0]}, with its report "
-            f"{draft[1]}. Mend it by hand (docs/adapter-spec.md) until this finds no error: prefixguard check-adapter "
-            f"{draft[0]} {samples}; or give a --hint, a --waive where a finding is harmless, more samples or a --model."
+            f"{draft[1]}. Mend it by hand (docs/adapter-spec.md), then: prefixguard check-adapter {draft[0]} "
+            f"{samples} --freeze; or give a --hint, a --waive where a finding is harmless, more samples or a --model."
         )
     return (
         f"A check failed ({failed}), so nothing is written. Give a --hint, a --waive where a finding is harmless, more "
@@ -166,6 +184,3 @@ def _refused(report: Report, draft: Sequence[Path], samples: str) -> str:
         "(docs/adapter-spec.md)."
     )
 
-
-def _first(choice: object) -> int:
-    return int(getattr(choice, "taken", 0))

@@ -1,0 +1,147 @@
+"""From candidates to the best few: the beam, and small edits of what is in it, within bounds of time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from prefixguard.induce.search.evidence import Candidate, Evidence
+from prefixguard.induce.search.objective import Judgement, judge
+from prefixguard.stepview import canonical
+
+#: Candidates that are judged on all runs, and those of them that are edited.
+WIDTH, EDITED = 14, 5
+#: Candidates of one layout among them.
+_ALIKE = 2
+#: What counts as better.
+_LEAST_GAIN = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A candidate and how well it reads. total: the judgement's, and a little for its prior and for being short."""
+
+    candidate: Candidate
+    judgement: Judgement
+
+    @property
+    def total(self) -> float:
+        return self.judgement.worth + 0.01 * self.candidate.prior - 0.001 * len(self.candidate.spec["rules"])
+
+
+def search(candidates: Iterable[Candidate], evidence: Evidence, *, seconds: float = 12.0) -> list[Scored]:
+    """The best candidates, best first; edits of them included. Empty where none reads anything."""
+    until = time.monotonic() + seconds
+    quick: list[Scored] = []
+    for candidate in candidates:
+        quick.append(Scored(candidate, judge(candidate.spec, evidence, quick=True)))
+        if time.monotonic() > until - 0.5 * seconds:
+            break
+    quick.sort(key=lambda one: -one.total)
+    beam: list[Scored] = []
+    for one in _spread(quick, WIDTH):
+        if one.judgement.total > 0 and (len(beam) < EDITED or time.monotonic() < until):
+            beam.append(replace(one, judgement=judge(one.candidate.spec, evidence)))
+    beam.sort(key=lambda one: -one.total)
+    edited = _spread(beam, EDITED)
+    climbed = [_climb(one, evidence, until) for one in edited]
+    rest = [one for one in beam if not any(one is other for other in edited)]
+    return sorted([*climbed, *rest], key=lambda one: -one.total)
+
+
+def _spread(ranked: Iterable[Scored], n: int) -> list[Scored]:
+    """The best n, at most a few of one layout and family."""
+    taken: Counter[str] = Counter()
+    out: list[Scored] = []
+    for one in ranked:
+        spec = one.candidate.spec
+        key = canonical([one.candidate.family, spec["container"], spec["events"]])
+        if taken[key] < _ALIKE and len(out) < n:
+            taken[key] += 1
+            out.append(one)
+    return out
+
+
+def _climb(start: Scored, evidence: Evidence, until: float) -> Scored:
+    """The best that single edits lead to, one after the other."""
+    best = start
+    while time.monotonic() < until:
+        tried = [best]
+        for candidate in (*_others(best.candidate), *(replace(best.candidate, spec=s, blocks=()) for s in _late(best))):
+            if time.monotonic() > until:
+                break
+            tried.append(Scored(candidate, judge(candidate.spec, evidence)))
+        better = max(tried, key=lambda one: one.total)
+        if better.total < best.total + _LEAST_GAIN:
+            if not best.candidate.blocks:
+                return best
+            best = replace(best, candidate=replace(best.candidate, blocks=()))
+            continue
+        if not better.candidate.blocks and best.candidate.blocks:
+            better = replace(better, candidate=replace(better.candidate, blocks=best.candidate.blocks))
+        best = better
+    return best
+
+
+def _late(best: Scored) -> Iterator[dict[str, Any]]:
+    """Edits of rules and joins; of joins alone while whole kinds can still be read otherwise."""
+    for spec in edits(best.candidate.spec):
+        if not best.candidate.blocks or spec["rules"] == best.candidate.spec["rules"]:
+            yield spec
+
+
+def _others(candidate: Candidate) -> Iterator[Candidate]:
+    """The candidate with one kind of events read in another way."""
+    for i, block in enumerate(candidate.blocks):
+        for other in block[1:]:
+            turned = (other, *(one for one in block if one is not other))
+            blocks = (*candidate.blocks[:i], turned, *candidate.blocks[i + 1 :])
+            rules = [*(dict(rule) for one in blocks for rule in one[0]), {"emit": "skip"}]
+            yield replace(candidate, spec={**candidate.spec, "rules": rules}, blocks=blocks)
+
+
+_SPEECH = {"say": "action", "observe": "observation", "result": "result"}
+
+
+def edits(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Specs that differ from this one in one thing: what a rule emits, whether speech waits for the call behind it, how
+    calls and results join."""
+    rules = list(spec["rules"])
+    calls = any(rule["emit"] in ("call", "step") for rule in rules)
+    for i, rule in enumerate(rules):
+        for changed in _rule_edits(rule, calls):
+            yield {**spec, "rules": [*rules[:i], *([changed] if changed else []), *rules[i + 1 :]]}
+    join = dict(spec.get("join", {}))
+    for key, values in (("by", ("id", "order")), ("scope", ("message", "run")), ("else", ("next", "last", "position"))):
+        for value in values:
+            if join.get(key, values[0]) != value:
+                yield {**spec, "join": {**join, key: value}}
+
+
+def _rule_edits(rule: Mapping[str, Any], calls: bool) -> Iterator[dict[str, Any] | None]:
+    emit = rule["emit"]
+    base = {key: value for key, value in rule.items() if key in ("when", "each", "then", "comment")}
+    if emit in _SPEECH and _SPEECH[emit] in rule and "each" not in rule:
+        for other, field in _SPEECH.items():
+            if other != emit:
+                yield {**base, "emit": other, field: rule[_SPEECH[emit]]}
+        yield {**base, "emit": "skip"}
+    if emit == "say" and (calls or rule.get("hold")):
+        held = {key: value for key, value in rule.items() if key != "hold"}
+        yield held if rule.get("hold") else {**rule, "hold": True}
+    if emit == "call" and "call_id" in rule:
+        yield {key: value for key, value in rule.items() if key != "call_id"}
+    if emit == "step" and "result" in rule:
+        yield {**{k: v for k, v in rule.items() if k != "result"}, "emit": "call"}
+    if emit in ("call", "step"):
+        for name in ("action", "observation", "result"):
+            if name in rule and not (emit == "call" and name == "result"):
+                less = {key: value for key, value in rule.items() if key != name}
+                yield less
+                for other in ("action", "observation", "result")[: 3 if emit == "step" else 2]:
+                    if other != name:
+                        swapped = {name: rule[other]} if other in rule else {}
+                        yield {**less, **swapped, other: rule[name]}

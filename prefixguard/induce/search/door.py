@@ -1,0 +1,77 @@
+"""The way in: samples in, a proposal out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from prefixguard.errors import TraceError
+from prefixguard.induce.proposal import Asker, Proposal, take_first
+from prefixguard.induce.samples import Samples
+from prefixguard.induce.search.beam import Scored, search
+from prefixguard.induce.search.evidence import Candidate, Evidence
+from prefixguard.induce.search.families import FAMILIES
+from prefixguard.induce.search.given import given_candidates
+from prefixguard.induce.search.run_part import run_part
+from prefixguard.induce.search.statuses import with_status
+from prefixguard.stepview.text import DEFAULT_BUDGETS
+
+#: A reading below this is none: what speaks alone, without calls, comes to more.
+LEAST = 0.5
+_ORDER = (
+    "schema", "name", "version", "description", "container", "run", "events", "join", "turn", "rules", "status",
+    "budgets", "hidden", "waived",
+)  # fmt: skip
+
+
+def propose_by_search(
+    samples: Samples, *, name: str, hints: Mapping[str, str] | None = None, ask: Asker = take_first
+) -> Proposal:
+    """An adapter found by search. TraceError where nothing in the samples reads like runs of an agent.
+
+    hints, ask: as in `propose_offline`.
+    """
+    evidence = Evidence(samples, dict(hints or {}))
+    try:
+        found = search(given_candidates(_candidates(evidence), evidence), evidence)
+        if not found or found[0].judgement.total < LEAST:
+            raise TraceError(
+                f"{samples.source}: nothing in {len(samples.files)} file(s) reads like runs of an agent. Give more "
+                "samples, or say where they are: --hint events='$.messages[*]'."
+            )
+        return _finished(found[0], evidence, name, dict(hints or {}), ask)
+    finally:
+        evidence.close()
+
+
+def _candidates(evidence: Evidence) -> Iterator[Candidate]:
+    """Of all families in turns."""
+    waiting = [family(evidence) for family in FAMILIES]
+    while waiting:
+        for family in list(waiting):
+            candidate = next(family, None)
+            if candidate is None:
+                waiting.remove(family)
+            else:
+                yield candidate
+
+
+def _finished(best: Scored, evidence: Evidence, name: str, hints: Mapping[str, str], ask: Asker) -> Proposal:
+    stated, mapped, left_out = with_status(best.candidate.spec, evidence)
+    candidate = replace(best.candidate, spec=stated)
+    part = run_part(candidate, evidence, hints=hints, ask=ask)
+    spec: dict[str, Any] = {**candidate.spec, **part.extra}
+    spec["name"] = name
+    spec["description"] = f"Induced without a model from {len(evidence.samples.files)} sample file(s)."
+    spec["run"] = dict(part.run)
+    spec["rules"] = [*part.rules_before, *spec["rules"]]
+    spec["hidden"] = list(part.hidden)
+    if part.waived:
+        spec["waived"] = list(part.waived)
+    spec["budgets"] = {field: list(pair) for field, pair in DEFAULT_BUDGETS.items()}
+    spec = {key: spec[key] for key in _ORDER if key in spec}
+    terms = ", ".join(f"{name} {value:.2f}" for name, value in best.judgement.terms.items())
+    notes = [f"{best.candidate.why}.", f"Read with {best.judgement.total:.2f} of 1: {terms}.", *part.notes]
+    mapped, left_out = (*mapped, *part.mapped), (*left_out, *part.left_out)
+    return Proposal(spec, mapped, left_out, part.choices, tuple(notes), "offline", None)

@@ -1,0 +1,392 @@
+"""The family of events of several kinds: messages with roles, typed events, spans. Each kind gets a part (the agent's,
+a user's, a result, a call, nothing), and the rules follow from the parts and from what stands in its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from typing import Any
+
+from prefixguard.induce.offline.speakers import Part, part_of
+from prefixguard.induce.search.columns import KindSplit, Node, by_type, finer, kinds_of
+from prefixguard.induce.search.evidence import Candidate, Evidence
+from prefixguard.induce.search.forms import (
+    CallForm,
+    TextForm,
+    calls_of,
+    complement,
+    join_of,
+    objects_of,
+    texts_of,
+    together,
+)
+from prefixguard.induce.search.layouts import Layout, layouts
+from prefixguard.lexicon import Meaning, affinity
+
+Rule = dict[str, Any]
+#: Calls below this worth are no calls; ways to tell kinds apart that are tried; second guesses of a split.
+_LEAST_WORTH, _MOST_SPLITS, _MOST_GUESSES = 0.75, 3, 4
+_PARTS = {Part.SAY: "agent", Part.USER: "user", Part.RESULT: "result", Part.CALL: "call", Part.SYSTEM: "skip",
+          Part.THOUGHT: "thought", Part.NOISE: "skip", Part.STEP: "agent"}  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class EventKind:
+    """Events of one kind. calls: ways to read calls, of the events themselves or of lists in them. results: lists in
+    them that name calls by id. parts: how much speaks for each part."""
+
+    node: Node
+    texts: list[TextForm]
+    calls: list[CallForm] = field(default_factory=list)
+    results: list[tuple[Node, Any]] = field(default_factory=list)
+    answers: Any = None
+    parts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def ranked(self) -> list[str]:
+        return sorted(self.parts, key=lambda part: -self.parts[part])
+
+
+def propose(evidence: Evidence) -> Iterator[Candidate]:
+    """Candidates of every layout and every way to tell the kinds of its events apart, likeliest first."""
+    for layout in layouts(evidence):
+        node = layout.node()
+        if not all(isinstance(e, dict | list) for e in node.elements[:50]):
+            continue
+        splits = kinds_of(node)[:_MOST_SPLITS]
+        splits += [deep for split in splits if (deep := finer(split, evidence.names)) is not None]
+        for split in [*splits, None]:
+            nodes = [part for one in (split.nodes if split is not None else [node]) for part in by_type(one)]
+            by = split.by if split is not None else "nothing"
+            for spec, blocks in islice(_specs(layout, nodes, evidence), 1 + _MOST_GUESSES):
+                why = f"events at {layout.events}, {layout.why}, kinds by {by}"
+                yield Candidate(spec, "events", 0.5, why, blocks)
+
+
+Blocks = tuple[tuple[tuple[Rule, ...], ...], ...]
+
+
+def _specs(layout: Layout, nodes: Sequence[Node], evidence: Evidence) -> Iterator[tuple[dict[str, Any], Blocks]]:
+    kinds = [_kind(node, evidence) for node in nodes]
+    _meet(kinds)
+    _score(kinds, layout, evidence)
+    if not any(kind.texts or kind.calls for kind in kinds):
+        return
+    parts = [kind.ranked[0] for kind in kinds]
+    if "agent" not in parts and "call" not in parts:
+        best = max(range(len(kinds)), key=lambda i: kinds[i].parts.get("agent", 0))
+        parts[best] = "agent"
+    if "call" in parts and any(k.calls for k, p in zip(kinds, parts, strict=True) if p == "agent"):  # told twice
+        quiet = ["thinks" if p == "agent" and k.calls else p for k, p in zip(kinds, parts, strict=True)]
+        yield _spec(layout, kinds, quiet)
+    yield _spec(layout, kinds, parts)
+    doubts = sorted(
+        (kind.parts[kind.ranked[0]] - kind.parts[kind.ranked[1]], i)
+        for i, kind in enumerate(kinds)
+        if len(kind.ranked) > 1 and kind.node.elements
+    )
+    for gap, i in doubts:
+        if gap < 0.8:
+            other = list(parts)
+            other[i] = kinds[i].ranked[1]
+            yield _spec(layout, kinds, other)
+
+
+def _kind(node: Node, evidence: Evidence) -> EventKind:
+    names = evidence.names
+    calls = [form for form in calls_of(node, names) if form.worth >= _LEAST_WORTH][:2]
+    for inner in _below(node):
+        calls += [form for form in calls_of(inner, names)[:1] if form.worth >= _LEAST_WORTH]
+    calls = sorted(calls, key=lambda form: -form.worth)
+    own = next((form for form in calls if form.node is node and form.rest is None), None)
+    without = own.places if own is not None else ()
+    return EventKind(node, texts_of(node, without, names=names), calls)
+
+
+def _below(node: Node) -> Iterator[Node]:
+    for inner in node.inner:
+        yield inner
+        yield from inner.inner
+
+
+def _meet(kinds: Sequence[EventKind]) -> None:
+    """Calls and results that share ids: which lists, and which kinds, hold results."""
+    calls = [form for kind in kinds for form in kind.calls[:2]]
+    for kind in kinds:
+        own = {id(form.node) for form in kind.calls[:1]}
+        for form in calls:
+            if id(kind.node) not in own or form.node is not kind.node:
+                found = join_of(form.node, kind.node) if form.node is not kind.node else None
+                if found is not None and (kind.answers is None or found[2] > kind.answers[2]):
+                    kind.answers = (*found, form)
+                    form.made = found[0]
+            for inner in _below(kind.node):
+                if inner is form.node or id(inner) in own:
+                    continue
+                found = join_of(form.node, inner)
+                if found is not None and found[2] >= 0.7:
+                    kind.results.append((inner, (*found, form)))
+                    form.made = found[0]
+        kind.results = _narrowest(kind.results)
+
+
+def _narrowest(results: list[tuple[Node, Any]]) -> list[tuple[Node, Any]]:
+    """One node a list: the surest, and of those the one told apart."""
+    ranked = sorted(results, key=lambda one: (-round(one[1][2], 2), len(one[0].elements), -len(one[0].each)))
+    out: list[tuple[Node, Any]] = []
+    for node, found in ranked:
+        if not any(set(node.owner) & set(other.owner) for other, _ in out):
+            out.append((node, found))
+    return out[:2]
+
+
+def _score(kinds: Sequence[EventKind], layout: Layout, evidence: Evidence) -> None:
+    """How much speaks for each part of each kind: names, what stands in it, and its place among the others."""
+    of = {owner: i for i, kind in enumerate(kinds) for owner in kind.node.owner}
+    firsts: list[int] = []
+    lasts: list[int] = []
+    before: dict[int, list[int]] = {i: [] for i in range(len(kinds))}
+    at = 0
+    for run in layout.events_of:
+        known = [of[at + k] for k in range(len(run)) if at + k in of]
+        texts = [i for i in known if kinds[i].texts]
+        firsts += texts[:1]
+        lasts += texts[-1:]
+        for a, b in pairwise(known):
+            before[b].append(a)
+        at += len(run)
+    made = [bool(kind.calls) and kind.answers is None for kind in kinds]
+    for i, kind in enumerate(kinds):
+        parts = dict.fromkeys(("agent", "user", "result", "call", "thought", "skip"), 0.0)
+        said = part_of(kind.node.label) if evidence.names and kind.node.label else None
+        if said is not None:
+            parts[_PARTS[said[0]]] += 1.2 * said[1]
+        own = [form for form in kind.calls if form.node is kind.node]
+        inner = [form for form in kind.calls if form.node is not kind.node]
+        if inner:
+            parts["agent"] += 0.9
+        if own:
+            parts["call"] += 0.6 * own[0].worth
+            if kind.answers is None and kind.texts and own[0].worth >= 1.0:
+                parts["call"], parts["result"] = parts["call"] + parts["result"], 0.0
+        if kind.answers is not None:
+            parts["result"] += 1.2
+            parts["call"] -= 1.0
+        elif before[i] and sum(made[a] for a in before[i]) >= 0.8 * len(before[i]):
+            parts["result"] += 0.4
+        parts["user"] += 0.5 * (firsts.count(i) / max(1, len(firsts)))
+        parts["agent"] += 0.5 * (lasts.count(i) / max(1, len(lasts)))
+        if not kind.texts and not kind.calls and not kind.results:
+            parts["skip"] += 1.0
+        parts["skip"] += _repeats(kind)
+        kind.parts = parts
+
+
+def _repeats(kind: EventKind) -> float:
+    """Does the kind say the same in every run, as a system prompt does?"""
+    values = kind.texts[0].values if kind.texts else ()
+    return 1.0 if len(values) >= 4 and len(set(map(str, values))) <= 0.3 * len(values) else 0.0
+
+
+def _spec(layout: Layout, kinds: Sequence[EventKind], parts: Sequence[str]) -> tuple[dict[str, Any], Blocks]:
+    more_parts = ("says", "thinks") if any(kind.calls for kind in kinds) else ()
+    blocks = tuple(_readings(kind, part, more_parts) for kind, part in zip(kinds, parts, strict=True))
+    rules = [*(dict(rule) for block in blocks for rule in block[0]), {"emit": "skip"}]
+    more: dict[str, Any] = {}
+    joined = any(kind.answers or kind.results for kind in kinds)
+    apart = any(part == "call" for part in parts)
+    more["join"] = {"by": "id" if joined else "order", "scope": "run" if apart and joined else "message"}
+    return layout.spec(rules, **more), blocks
+
+
+def _readings(kind: EventKind, part: str, more: Sequence[str]) -> tuple[tuple[Rule, ...], ...]:
+    """Ways to read a kind: as this part first, then as others, and with another of its texts."""
+    found: dict[str, list[Rule]] = {}
+    for each in (part, *(other for other in kind.ranked if other != part), *more):
+        if each == "thought" and not more:
+            continue  # nothing that speech could wait for
+        for text in (None, *kind.texts[:4]):
+            rules = _rules(kind, each, text)
+            found.setdefault(repr(rules), rules)
+    return tuple(tuple(rules) for rules in found.values())
+
+
+def _rules(kind: EventKind, part: str, text: TextForm | None = None) -> list[Rule]:
+    """The rules of a kind. text: what it says, if that is not the text with the most in it."""
+    when: dict[str, Any] = dict(kind.node.when)
+    if part == "skip":
+        return [_if(when, {"emit": "skip"})]
+    rules: list[Rule] = []
+    behind: list[Rule] = []
+    for node, found in kind.results:
+        here = found[3].node in tuple(_below(kind.node))  # the calls stand in the same events
+        (behind if here else rules).append(_result_list(kind, node, found, when))
+    own = next((form for form in kind.calls if form.node is kind.node), None)
+    inner = next((form for form in kind.calls if form.node is not kind.node), None)
+    without = [place for form in (own,) if form is not None for place in form.places]
+    texts = [t for t in kind.texts if not _is_result(t, kind)] if text is None else [text]
+    if part == "result":
+        if kind.results and not texts:
+            return [*rules, _if(when, {"emit": "skip"})] if rules else rules
+        rule: Rule = {"emit": "result", "result": _result_text(kind.node, texts)}
+        if kind.answers is not None:
+            rule["call_id"] = kind.answers[1].name
+        elif own is not None and own.test is None:
+            rule |= {"tool": own.tool} | ({"arguments": own.arguments} if own.arguments is not None else {})
+        return [*rules, _if(when, rule)]
+    if inner is not None and inner.made is None and part in ("agent", "thought") and text is None:
+        back = _back(kind)
+        texts = [t for t in texts if t not in back]
+    spoken = _speech(texts)
+    if part == "call" and own is not None and own.rest is None and not any(_of_thought(t) for t in spoken):
+        return [*rules, _step(own, when, texts)]
+    if part in ("call", "agent", "thought") and (own is not None or inner is not None):
+        form = own if own is not None and (part == "call" or inner is None) else inner
+        if form is not None:
+            rules.append(_call(kind, form, when, spoken, without))
+            if behind and form is inner:
+                rules[-1]["then"] = "continue"
+                rules += behind
+                when[form.node.each] = {"present": False}
+    if not spoken:
+        return rules
+    value = together(spoken)
+    test = _test(spoken)
+    if part == "user":
+        rules.append(_if(_both(when, test), {"emit": "observe", "observation": value}))
+    else:
+        rule = {"emit": "say", "action": value}
+        if part in ("thought", "thinks"):
+            rule["hold"] = True
+        rules.append(_if(_both(when, test), rule))
+    return rules
+
+
+def _of_thought(text: TextForm) -> bool:
+    return affinity(text.name, Meaning.THOUGHT) >= 0.6
+
+
+def _step(form: CallForm, when: Mapping[str, Any], texts: Sequence[TextForm]) -> Rule:
+    """A call with what came back beside it; a call alone where nothing did."""
+    rule: Rule = {"emit": "call", "tool": form.tool}
+    if form.arguments is not None:
+        rule["arguments"] = form.arguments
+    objects = [text for text in objects_of(form.node) if not any(text.place[: len(p)] == p for p in form.places)]
+    back = complement([*texts, *(text for text in objects if affinity(text.name, Meaning.RESULT) >= 0.5)])[:4]
+    if form.made is not None:
+        rule["call_id"] = form.made.name
+    elif back:
+        rule |= {"emit": "step", "result": together(back)}
+    return _if(when, rule)
+
+
+def _if(when: Mapping[str, Any], rule: Rule) -> Rule:
+    return {"when": dict(when), **rule} if when else rule
+
+
+def _both(when: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
+    """Both conditions; of a path that both test, both tests, and its value where the first names one."""
+    out = dict(when)
+    for path, other in test.items():
+        mine = out.get(path)
+        out[path] = {**mine, **other} if isinstance(mine, dict) and isinstance(other, dict) else out.get(path, other)
+    return out
+
+
+def _test(texts: Sequence[TextForm]) -> dict[str, Any]:
+    if len(texts) == 1 and isinstance(texts[0].value, str):
+        return {texts[0].value: {"present": True}}
+    return {"value": {"first": [t.value for t in texts]}, "is": {"present": True}}
+
+
+def _is_result(text: TextForm, kind: EventKind) -> bool:
+    """Does the text stand in a list of results or calls, and so is none of the event's own?"""
+    if text.inner is None:
+        return False
+    lists = [node for node, _ in kind.results] + [form.node for form in kind.calls]
+    return any(text.inner is node or text.inner.each.startswith(node.each + ".") or text.inner.each.startswith(
+        node.each + "[") for node in lists if node.each)  # fmt: skip
+
+
+def _speech(texts: Sequence[TextForm]) -> list[TextForm]:
+    """The texts that are what the event says: the one with the most in it, or those of which an event has one."""
+    named = sorted(texts, key=lambda t: -(t.mass * (1 + 3 * max(_of_text(t), 0))))
+    return complement(named)[:3]
+
+
+def _of_text(text: TextForm) -> float:
+    return max(affinity(text.name, Meaning.TEXT), affinity(text.name, Meaning.THOUGHT))
+
+
+def _call(
+    kind: EventKind, form: CallForm, when: Mapping[str, Any], spoken: Sequence[TextForm], without: Sequence[Any]
+) -> Rule:
+    """The rule of a call, or of a whole step where the result stands beside it."""
+    own = form.node is kind.node
+    rule: Rule = {"emit": "call", "tool": form.tool}
+    if form.arguments is not None:
+        rule["arguments"] = form.arguments
+    if form.made is not None:
+        rule["call_id"] = form.made.name
+    beside = [t for t in texts_of(form.node, form.places) if not own or t not in spoken]
+    results = [t for t in beside if affinity(t.name, Meaning.RESULT) >= 0.5 or t.inner is not None]
+    if results and not kind.results and form.test is None:
+        rule["emit"] = "step"
+        rule.pop("call_id", None)
+        rule["result"] = together(complement(sorted(results, key=lambda t: -t.mass))[:3])
+    if own:
+        if form.back is not None:
+            rule |= {"emit": "step", "result": form.back}
+        test = form.tool if isinstance(form.tool, str) else form.tool.get("of", form.tool.get("json"))
+        present = {test: {"present": True}} if isinstance(test, str) else {"value": form.tool, "is": {"present": True}}
+        if form.test is not None:
+            present = {"value": form.test, "is": {"present": True}}
+        texts = [t for t in spoken if t not in results]
+        if form.rest is not None:
+            rule["action"] = form.rest
+        elif texts:
+            rule["action"] = together(texts)
+        return _if(_both(when, present), rule)
+    rule = {"each": form.node.each, **rule}
+    back = _back(kind)
+    if back and form.made is None and rule["emit"] == "call":  # what came back stands beside the list of calls
+        rule |= {"emit": "step", "result": together([_up(t) for t in complement(back)[:3]])}
+        spoken = _speech([t for t in kind.texts if t not in back and t.inner is None])[:1]
+    if spoken:
+        rule["action"] = together([_up(t) for t in spoken])
+    del without
+    return _if(_both(when, {form.node.each: {"present": True}}), rule)
+
+
+def _back(kind: EventKind) -> list[TextForm]:
+    """Texts of an event that came back for the calls in it: results, and what went wrong instead."""
+    own = [text for text in kind.texts if text.inner is None]
+    results = [text for text in own if affinity(text.name, Meaning.RESULT) >= 0.6]
+    return (
+        [*results, *(t for t in own if t not in results and affinity(t.name, Meaning.ERROR) >= 0.5)] if results else []
+    )
+
+
+def _up(text: TextForm) -> TextForm:
+    value = "^" + text.value[1:] if isinstance(text.value, str) else text.value
+    return TextForm(value, text.covers, text.mass, text.name)
+
+
+def _result_list(kind: EventKind, node: Node, found: Any, when: Mapping[str, Any]) -> Rule:
+    rule: Rule = {"then": "continue", "emit": "result", "each": node.each, "call_id": found[1].name}
+    rule["result"] = _result_text(node, texts_of(node, (found[1].place,)))
+    return _if(_both(when, {node.each: {"present": True}}), rule)
+
+
+def _result_text(node: Node, texts: Sequence[TextForm]) -> Any:
+    """What came back: texts, and objects of elements that have none."""
+    texts = [t for t in texts if t.inner is None or not t.inner.is_part]
+    forms = complement(sorted(texts, key=lambda t: -t.mass * (1 + 3 * affinity(t.name, Meaning.RESULT))))
+    forms = complement([*forms, *objects_of(node)])[:4]
+    if not forms:
+        return {"text": "@"}
+    return together(forms)
+
+
+__all__ = ["EventKind", "KindSplit", "propose"]

@@ -1,0 +1,252 @@
+"""Family of logs: text whose lines begin with heads, or JSON records that hold such a text.
+
+Heads and the beginnings of runs are found by repetition (`heads`, `text_logs`, `text_events`); what a head is (a
+thought, a call, a result, what a user says, noise) is weighed in `text_roles`; here both become specs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from prefixguard.induce.search.evidence import Candidate, Evidence
+from prefixguard.induce.search.families.heads import LogLines
+from prefixguard.induce.search.families.text_events import TextEvent, events_of, head_sets, inner_heads
+from prefixguard.induce.search.families.text_logs import LogSource, RunSplit, log_sources, run_splits
+from prefixguard.induce.search.families.text_roles import HeadRoles, roles_of
+from prefixguard.induce.search.spoken_calls import placed
+from prefixguard.induce.search.spoken_names import quoted
+from prefixguard.lexicon import Meaning, affinity, polarity
+from prefixguard.stepview.schema import NEWEST, schema_of
+from prefixguard.stepview.values import read_json
+
+#: Candidates of one source, and how far behind the likeliest one may be.
+MOST_CANDIDATES, NEAR = 48, 0.12
+#: Rules are tried in this order.
+_ORDER = ("noise", "user", "thought", "arguments", "call", "step", "agent", "result", "observe", "parted", "noted")
+
+
+def propose(evidence: Evidence) -> Iterator[Candidate]:
+    """Candidates for logs, the likeliest of each source first."""
+    for source in log_sources(evidence):
+        made = sorted(islice(_candidates(source, evidence.names), MOST_CANDIDATES), key=lambda one: -one.prior)
+        yield from (one for one in made if one.prior >= made[0].prior - NEAR)
+
+
+def _candidates(source: LogSource, names: bool) -> Iterator[Candidate]:
+    lines = LogLines(source.texts, names)
+    marks = lines.found()
+    splits = [RunSplit(None, tuple((doc, 0) for doc in range(len(lines.docs))))]
+    if source.container["format"] in ("text", "notebook"):
+        splits = run_splits(lines, marks)
+    for split in splits:
+        for rank, heads in enumerate(head_sets(lines, marks, split, names)):
+            kept = frozenset(heads) - {split.own}
+            events = events_of(lines, marks, kept, split)
+            inner = inner_heads(events)
+            if inner:
+                kept -= inner
+                events = events_of(lines, marks, kept, split)
+            if len(events) < 2 * len(split.starts):
+                continue
+            for roles in roles_of(lines, events, names):
+                prior = 0.4 * split.sure + 0.4 * min(1.0, roles.score) + 0.2 * 0.7**rank
+                told = ", ".join(f"{lines.heads[kind].words!r} {role}" for kind, role in roles.of.items())
+                why = f"heads of lines: {told}; {len(split.starts)} runs"
+                yield Candidate(_spec(source, lines, split, roles, events), "text", prior, why)
+
+
+def _spec(
+    source: LogSource, lines: LogLines, split: RunSplit, roles: HeadRoles, events: Sequence[TextEvent]
+) -> dict[str, Any]:
+    order = sorted(roles.of, key=lambda kind: (-len(kind), kind))
+    slugs: dict[str, str] = {}
+    for kind in order:
+        words = re.findall("[a-z0-9]+", lines.heads[kind].words.lower())
+        slug = "_".join(words)[-24:].strip("_") or "mark"
+        slug = f"h_{slug}" if slug == "body" or slug[0].isdigit() else slug
+        slugs[kind] = slug if slug not in slugs.values() else f"{slug}_{len(slugs)}"
+    bodies: dict[str, list[str]] = {}
+    for event in events:
+        bodies.setdefault(event.kind, []).append(event.body)
+    coded = [kind for kind in order if roles.of[kind] == "result" and _codes(kind, events)][:1]
+    heads = [f"(?P<{slugs[kind]}>{lines.heads[kind].regex(num='number' * (kind in coded))})" for kind in order]
+    part: dict[str, Any] = {"of": source.of or ("$.body" if split.own else "$.text"), "head": "|".join(heads)}
+    cut = _cuts(events, roles)
+    if cut:
+        part["cut"] = cut
+    rules: list[dict[str, Any]] = []
+    for kind, text in _of_harness(events, roles):
+        rules.append({"when": {f"@.{slugs[kind]}": {"present": True}, "@.body": text}, "emit": "skip"})
+    for kind in sorted(order, key=lambda kind: (_ORDER.index(roles.of[kind]), kind)):
+        rules += _rules(kind, {f"@.{slugs[kind]}": {"present": True}}, roles, bodies[kind])
+    return {
+        "schema": schema_of(NEWEST),
+        "name": "candidate",
+        "version": "1.0.0",
+        "description": "",
+        "run": {},
+        "container": {**source.container, "runs": split.runs} if split.runs is not None else dict(source.container),
+        "events": {"split": part},
+        "join": {"by": "order"},
+        "rules": [*rules, {"emit": "skip", "comment": "text before the first head"}],
+        "status": status_of(
+            [text for kind in order if roles.of[kind] == "result" for text in bodies[kind]], bool(coded)
+        ),
+    }
+
+
+def _of_harness(events: Sequence[TextEvent], roles: HeadRoles) -> list[tuple[str, str]]:
+    """The call that begins every run and never comes later: the harness makes it."""
+    first: dict[int, TextEvent] = {}
+    later: set[str] = set()
+    for event in events:
+        if roles.of.get(event.kind) != "call":
+            continue
+        if event.run in first:
+            later.add(event.body)
+        first.setdefault(event.run, event)
+    counts = Counter((event.kind, event.body) for event in first.values())
+    least = max(3, 0.95 * len(first))
+    return [one for one, n in counts.items() if n >= least and one[1] not in later and len(one[1]) < 80]
+
+
+def _codes(kind: str, events: Sequence[TextEvent]) -> bool:
+    """Are the numbers in a head exit codes: mostly 0, or 0 and a few others?"""
+    numbers = [event.number for event in events if event.kind == kind]
+    zeros = sum(number == "0" for number in numbers)
+    return 0.3 * len(numbers) <= zeros and len(set(numbers)) <= max(2, 0.2 * len(numbers))
+
+
+def _rules(kind: str, when: dict[str, Any], roles: HeadRoles, bodies: Sequence[str]) -> list[dict[str, Any]]:
+    role = roles.of[kind]
+    form = roles.forms.get(kind)
+    if role == "noise":
+        return [{"when": when, "emit": "skip"}]
+    if role in ("thought", "agent"):
+        test = {**when, "@.body": {"present": True}} if role == "agent" else when
+        return [{"when": test, "emit": "say", "hold": True, "action": _unwrapped(bodies)}]
+    if role == "arguments":
+        return [{"when": when, "emit": "update", "arguments": "@.body"}]
+    if role in ("parted", "noted"):  # a line, and behind a blank line what the agent says
+        rest = {"re": r"(?s)\n[ \t]*\n(.*)$", "of": "@.body"}
+        line = {"re": r"(?s)\A(.*?)(?:\n[ \t]*\n|\z)", "of": "@.body"}
+        heard = {"when": when, "then": "continue", "emit": "observe", "observation": line}
+        return [heard] * (role == "parted") + [
+            {"when": {**when, "value": rest, "is": {"present": True}}, "emit": "say", "hold": True, "action": rest},
+            {"when": when, "emit": "skip"},
+        ]
+    if role == "call":
+        if "arguments" in roles.of.values():
+            return [{"when": when, "emit": "call", "tool": {"strip": "@.body"}}]
+        if form is None:
+            return [{"when": when, "emit": "call", "arguments": "@.body"}]
+        said = {"when": when, "emit": "say", "hold": True, "action": "@.body"}
+        return [form.rule(when), *([said] if form.share < 1 else [])]
+    if role == "step":
+        first = {"re": r"^([^\n]*)", "of": "@.body"}
+        rule: dict[str, Any] = {"when": when, "emit": "step", "arguments": first}
+        if form is not None:
+            rule |= {"tool": placed(form.tool, first, "@.body"), "arguments": placed(form.arguments, first, "@.body")}
+        return [{**rule, "result": {"re": r"(?s)^[^\n]*\n(.*)$", "of": "@.body"}}]
+    if role == "result":
+        value = _unwrapped(bodies, {name for one in roles.forms.values() for name, _ in one.tools})
+        return [
+            {"when": {**when, "open_call": True}, "emit": "result", "result": value},
+            {"when": {**when, "@.body": {"present": True}}, "emit": "observe", "observation": "@.body"},
+            {"when": when, "emit": "skip"},
+        ]
+    return [{"when": when, "emit": "observe", "observation": _unwrapped(bodies)}]
+
+
+def _unwrapped(bodies: Sequence[str], tools: set[str] | frozenset[str] = frozenset()) -> Any:
+    """Value of the text that bodies hold: without a fence, the name of a tool, or a label in front, and out of JSON."""
+    kept = [body for body in bodies if body]
+    value: Any = "@.body"
+    for wrap in _WRAPS:
+        matches = [match for match in (re.match(wrap, body) for body in kept) if match is not None]
+        named = r"([\w" in wrap
+        if (
+            kept
+            and len(matches) >= 0.9 * len(kept)
+            and (not named or sum(m[1] in tools for m in matches) >= 0.9 * len(matches))
+        ):
+            value = {"re": wrap, "of": value} | ({"group": 2} if named else {})
+            kept = [match[match.re.groups] for match in matches]
+    objects = [one for one in map(read_json, kept) if isinstance(one, dict)]
+    keys = Counter(key for one in objects for key, text in one.items() if isinstance(text, str) and key.isidentifier())
+    if kept and len(objects) >= 0.9 * len(kept) and keys:
+        key, n = max(keys.items(), key=lambda one: (max(affinity(one[0], m) for m in _OF_TEXT), one[1]))
+        sole = all(len(one) == 1 for one in objects) or max(affinity(key, meaning) for meaning in _OF_TEXT) > 0.4
+        if n >= 0.9 * len(objects) and sole and value != "@.body":
+            return {"json": value, "path": f"$.{key}"}
+    return value
+
+
+#: A fence, `key=value key="text"`, the name of a tool, a label before JSON.
+_WRAPS = (
+    r"(?s)^```\w*\n(.*?)\n?```$",
+    r"(?s)^(?:[\w.]+=[^\s\"]+ )*[\w.]+=\"(.*)\"\s*$",
+    r"(?s)^([\w.-]+)\s*(?:->|=>|:)\s+(.*)$",
+    r"(?s)^\w+: (\{.*\})$",
+)
+_OF_TEXT = (Meaning.RESULT, Meaning.TEXT, Meaning.THOUGHT)
+
+
+def _cuts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:
+    """RE2 of what belongs to no text: rulers and closing marks at its end, what lines that go on begin with, and notes
+    that something was left out."""
+    out: list[str] = []
+    more = [line for event in events for line in event.body.split("\n")[1:] if line.strip()]
+    if len(more) >= 4:
+        prefix = Counter(match[0] for line in more if (match := re.match(r"[ \t]*[|>:][ \t]?|[ \t]+", line)))
+        if prefix and prefix.most_common(1)[0][1] >= 0.8 * len(more):
+            out.append(f"(?m)^{quoted(prefix.most_common(1)[0][0])}")
+    lasts: Counter[str] = Counter()
+    notes: Counter[str] = Counter()
+    for event in events:
+        last = event.body.rsplit("\n", 1)[-1].strip()
+        if "\n" in event.body and re.fullmatch(r"([-=#*_~])\1{3,}|</[\w.-]+>|<<<+.*|\[/\w+\]", last):
+            lasts[re.sub(r"([-=#*_~])\1{3,}", r"\1\1\1\1", last)] += 1
+        note = re.search(r"(?:\.\.\.|…)[ \t]*[\[(<][^\[\]()<>\n]{0,12}\d+[^\[\]()<>\n]{1,24}[\])>]$", last)
+        if note and roles.of.get(event.kind) == "result":
+            notes[re.sub(r"\d+", "0", note[0])] += 1
+    least = max(2, 0.02 * len(events))
+    for last, n in lasts.items():
+        if n >= least:
+            out.append(r"\n[ \t]*" + (quoted(last[0]) + "{4,}" if last[0] * 4 == last[:4] else quoted(last)) + r"\s*$")
+    out += [re.sub("0", r"\\d+", quoted(note)) + r"\s*$" for note, n in notes.items() if n >= least]
+    return out + _verdicts(events, roles)
+
+
+def _verdicts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:
+    """RE2 of results that end runs, say how it went, and come nowhere else: no agent sees them."""
+    answers = [event for event in events if roles.of.get(event.kind) == "result"]
+    last = {id(event) for event in {event.run: event for event in answers}.values()}
+    final = Counter(event.body for event in answers if id(event) in last)
+    earlier = Counter(event.body for event in answers if id(event) not in last)
+    told = [text for text, n in final.items() if n > 1 and earlier[text] <= 0.1 * n and 0 < len(text) < 80]
+    told = [text for text in told if any(polarity(word) for word in re.findall(r"[A-Za-z]+", text))]
+    if len(told) < 2 or sum(final[text] for text in told) < 0.2 * len(last):
+        return []
+    return [rf"\A\s*(?:{'|'.join(quoted(text) for text in sorted(told)[:6])})\s*\z"]
+
+
+_FAILED = (
+    r"(?i)^\W*(?:\w*error\b|\w*exception\b|traceback\b|fatal\b|fail(?:ed|ure)\b|invalid\b|could not\b|cannot\b"
+    r"|no such\b|unknown\b)"
+)
+_CODES = (r"(?i)\b(?:exit(?:[ _-]?(?:code|status))?|returncode|rc|status)\b[>\s:=]{1,3}", r"<returncode>", r"<exit>")
+
+
+def status_of(results: Sequence[str], numbered: bool = False) -> list[dict[str, Any]]:
+    """Rules for the status: an exit code where the text or its head tells one, else how it begins."""
+    if numbered:
+        return [{"when": {"@.number": {"re": "^-?0*[1-9]"}}, "is": "error"}, {"is": "ok"}]
+    for code in _CODES:
+        if results and sum(bool(re.search(code + r"-?\d+", text)) for text in results) >= 0.5 * len(results):
+            return [{"when": {"result": {"re": code + r"-?0*[1-9]"}}, "is": "error"}, {"is": "ok"}]
+    return [{"when": {"result": {"re": _FAILED}}, "is": "error"}, {"is": "ok"}]

@@ -1,0 +1,126 @@
+"""Which heads begin events together, and the pieces of text that they make."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from prefixguard.induce.search.families.heads import HeadLine, LogLines
+from prefixguard.induce.search.families.text_logs import RunSplit
+from prefixguard.induce.search.spoken_names import role_of
+
+#: Heads of one spec; events that are looked at.
+MOST_HEADS, MOST_EVENTS = 14, 4000
+
+
+@dataclass(frozen=True, slots=True)
+class TextEvent:
+    """A piece of the samples as the spec will see it. kind: key of its head. run: number of its run. number: the last
+    one in its head, "" where there is none."""
+
+    kind: str
+    body: str
+    run: int
+    number: str = ""
+
+
+def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names: bool) -> list[tuple[str, ...]]:
+    """Sets of heads that may begin events, the likeliest first."""
+    counts = Counter(mark.head.key for mark in marks)
+    heads = {key: lines.heads[key] for key in counts}
+    runs = len(split.starts)
+
+    def plain(key: str) -> bool:  # a line of words, with nothing that makes it a head
+        head = heads[key]
+        if head.tokens[0][0] in ("time", "sign") or not head.whole:
+            return False
+        if not head.worded:
+            return counts[key] > 1.5 * runs  # else a line of figures that ends runs
+        if any(kind == "num" for kind, _ in head.tokens) and head.words.count(" ") < 2 and head.tokens[0][0] == "word":
+            return lines.spread(key) < 0.9  # `Step 3`
+        return not (key.rstrip().endswith(":") or (head.words.isupper() and len(head.words) < 30))
+
+    able = [key for key in counts if counts[key] >= 2 and not plain(key)]
+    stamped = {key for key in able if any(kind == "time" for kind, _ in heads[key].tokens[:2])}
+    if sum(counts[key] for key in stamped) >= 0.6 * sum(counts[key] for key in able):
+        often = sorted(stamped, key=lambda key: (-counts[key], key))[: MOST_HEADS - 1]
+        bare = [key for key in counts if [kind for kind, _ in heads[key].tokens] == ["time"] and key not in often]
+        return [(*often, *bare)]
+    again = [key for key in able if counts[key] >= 1.5 * runs]
+    styles: Counter[str] = Counter()
+    for key in again:
+        styles[heads[key].skeleton] += counts[key]
+    main = styles.most_common(1)[0][0] if styles else ""
+    role = {key: role_of(heads[key].words) if names else "" for key in able}
+    named = {key for key in again if role[key]}
+    strong = {
+        key for key in again if heads[key].strong and lines.spread(key) >= 0.5 and heads[key].tokens[0][0] != "num"
+    }
+    of_style = {key for key in again if heads[key].skeleton == main and (key in named or lines.spread(key) >= 0.5)}
+    fences = {key for key in again if key.startswith("```")}
+    whole = strong | of_style | named
+    if any(heads[key].worded for key in fences):  # blocks of a language are frames of calls
+        whole -= fences
+    doubtful = {key for key in whole - named if lines.spread(key) < 0.9 or not heads[key].strong}
+    options = [whole, whole - fences, whole - doubtful, whole - doubtful - fences]
+    if {"call", "result"} <= {role[key] for key in named}:
+        core = {heads[key].skeleton for key in named if role[key] in ("call", "result")}
+        options = [{key for key in again if heads[key].skeleton in core and (key in named or core != {"W:"})}, *options]
+    steps = {key for key in again if heads[key].whole and any(kind == "num" for kind, _ in heads[key].tokens)}
+    steps = {key for key in steps if lines.spread(key) >= 0.9 and counts[key] >= 0.5 * max(counts.values())}
+    starts = sorted(split.starts)
+    per_run: dict[int, list[HeadLine]] = {}
+    for mark in marks:
+        per_run.setdefault(bisect_right(starts, (mark.doc, mark.line)), []).append(mark)
+    reach: Counter[str] = Counter()  # runs that have the head, and those that have it before or behind all others
+    outside: Counter[str] = Counter()
+    for mine in per_run.values():
+        inside = [i for i, mark in enumerate(mine) if mark.head.key in options[0]] or [0]
+        reach.update({mark.head.key for mark in mine})
+        outside.update({mark.head.key for mark in (*mine[: inside[0]], *mine[inside[-1] + 1 :])})
+    once = [key for key in able if key not in again and counts[key] <= 1.2 * reach[key] and key != split.own]
+    once = [key for key in once if reach[key] >= (0.3 if role[key] in ("user", "noise") else 0.8) * runs]
+    once = [key for key in once if outside[key] >= 0.7 * reach[key]]
+    once = sorted(once, key=lambda key: (not role[key], -counts[key], key))[:4] if len(once) <= 12 else []
+    out: list[tuple[str, ...]] = []
+    for option in options:
+        kept = (*sorted(option | steps, key=lambda key: (-counts[key], key))[:MOST_HEADS], *once)
+        if kept and kept not in out:
+            out.append(kept)
+    return out
+
+
+def events_of(lines: LogLines, marks: Sequence[HeadLine], heads: frozenset[str], split: RunSplit) -> list[TextEvent]:
+    starts = sorted(split.starts)
+    at = set(starts)
+    kept = [mark for mark in marks if mark.head.key in heads or (mark.doc, mark.line) in at]
+    out: list[TextEvent] = []
+    for i, mark in enumerate(kept):
+        after = kept[i + 1] if i + 1 < len(kept) else None
+        run = bisect_right(starts, (mark.doc, mark.line)) - 1
+        if mark.head.key not in heads or run < 0:
+            continue
+        whole = lines.docs[mark.doc]
+        stop = after.line if after is not None and after.doc == mark.doc else len(whole)
+        text = "\n".join([whole[mark.line][mark.size :], *whole[mark.line + 1 : stop]])
+        number = re.findall(r"\d+", whole[mark.line][: mark.size])
+        out.append(TextEvent(mark.head.key, text[:12_000].strip(), run, number[-1] if number else ""))
+        if len(out) >= MOST_EVENTS:
+            break
+    return out
+
+
+def inner_heads(events: Sequence[TextEvent]) -> frozenset[str]:
+    """Heads that only stand right under a head without text of its own: they are its text."""
+    tally = Counter(event.kind for event in events)
+    pairs = Counter((one.kind, two.kind) for one, two in pairwise(events) if not one.body and one.run == two.run)
+    found = {}
+    for kind in tally:
+        above = {one for (one, two), n in pairs.items() if two == kind and one != kind and n >= 0.9 * tally[one]}
+        if above and sum(pairs[one, kind] for one in above) >= 0.9 * tally[kind]:
+            found[kind] = above
+    return frozenset(kind for kind, above in found.items() if not above & found.keys())

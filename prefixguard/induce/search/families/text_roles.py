@@ -1,0 +1,174 @@
+"""What the heads of a log are: who thinks, calls, answers, asks. Weighed by what their texts look like, what follows
+them, and their names; several readings where they are near."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from prefixguard.induce.search.families.heads import LogLines, is_prompt
+from prefixguard.induce.search.families.text_events import TextEvent
+from prefixguard.induce.search.spoken_calls import SpokenCall, spoken_calls
+from prefixguard.induce.search.spoken_names import NAME, names_share, prose_share, role_of
+from prefixguard.lexicon import polarity
+
+#: How much a name speaks for a kind that calls, and for one that answers.
+_CALLS = {"call": 0.9, "agent": 0.4, "tool": 0.4, "thought": -0.6, "result": -1.0, "user": -1.0, "noise": -1.2}
+_ANSWERS = {"result": 0.6, "tool": 0.3, "user": -0.1, "agent": -0.3, "noise": -0.4, "call": -0.5, "thought": -0.6}
+
+
+@dataclass(frozen=True, slots=True)
+class HeadRoles:
+    """of: role by kind: thought, call, arguments, step, agent, result, user, observe, noise; parted: a line that
+    arrived and behind a blank line what the agent says; noted: noise, and behind a blank line what it says. forms: of
+    calls by kind. score: how much speaks for it."""
+
+    of: Mapping[str, str]
+    forms: Mapping[str, SpokenCall]
+    score: float
+
+
+class Kinds:
+    """The events of the samples by kind: their texts, what follows what, what their names say."""
+
+    def __init__(self, lines: LogLines, events: Sequence[TextEvent], names: bool) -> None:
+        self.events = events
+        self.bodies: dict[str, list[str]] = {}
+        for event in events:
+            self.bodies.setdefault(event.kind, []).append(event.body)
+        self.words = {kind: lines.heads[kind].words for kind in self.bodies}
+        shared = Counter(word for said in self.words.values() for word in set(said.split()))
+        most = max(3, 0.6 * len(self.bodies))
+        own = {kind: " ".join(w for w in said.split() if shared[w] < most) for kind, said in self.words.items()}
+        self.said = {kind: role_of(own[kind]) if names else "" for kind in self.bodies}
+        self.forms = {kind: _forms(tuple(filter(None, texts))) for kind, texts in self.bodies.items()}
+        self.prose = {kind: prose_share(texts) for kind, texts in self.bodies.items()}
+        self.usual = max(map(len, self.bodies.values()))
+        self.follow: dict[str, Counter[str]] = {kind: Counter() for kind in self.bodies}
+        for one, two in pairwise(events):
+            if one.run == two.run:
+                self.follow[one.kind][two.kind] += 1
+
+    def calls(self, kind: str) -> float:
+        """How much speaks for a kind that calls tools."""
+        n = len(self.bodies[kind])
+        form = self.forms[kind][0] if self.forms[kind] else None
+        formed = 0.0 if form is None else form.score * (1.2 if form.share > 0.5 else 0.6)
+        others = sum(times for other, times in self.follow[kind].items() if other != kind) / n
+        rare = 0.5 * (n < 0.1 * self.usual)
+        return _CALLS.get(self.said[kind], 0.0) + formed + 0.2 * min(1.0, others) - 0.6 * self.prose[kind] - rare
+
+    def answers(self, kind: str, acting: Sequence[str], last: str) -> float:
+        """How much speaks for a kind that answers the acting ones. last: the one after which answers come."""
+        after = sum(self.follow[one][kind] for one in {*acting, last})
+        return after / sum(len(self.bodies[one]) for one in acting) + _ANSWERS.get(self.said[kind], 0.0)
+
+    def arguments(self, tool: str) -> str | None:
+        """The kind that says the arguments, where this one says only names that repeat."""
+        n = len(self.bodies[tool])
+        if not self.follow[tool] or sum(bool(re.fullmatch(NAME, body)) for body in self.bodies[tool]) < 0.9 * n:
+            return None
+        after, times = self.follow[tool].most_common(1)[0]
+        beyond = [kind for kind, _ in self.follow[after].most_common(1)]
+        fits = times >= 0.8 * n and len(self.bodies[after]) <= 1.1 * n and names_share(self.bodies[tool]) > 0.6
+        return after if fits and after != tool and beyond and beyond[0] != tool else None
+
+
+@lru_cache(maxsize=128)
+def _forms(texts: tuple[str, ...]) -> list[SpokenCall]:
+    return spoken_calls(texts, most=2)
+
+
+def roles_of(lines: LogLines, events: Sequence[TextEvent], names: bool) -> Iterator[HeadRoles]:
+    """Readings of the kinds, the likeliest first."""
+    kinds = Kinds(lines, events, names)
+    ranked = sorted(kinds.bodies, key=lambda kind: (-kinds.calls(kind), kind))
+    chosen = [[kind] for kind in ranked[:3] if kinds.calls(kind) > 0.1]
+    also = [kind for kind in ranked if kinds.calls(kind) > 0.8 and kinds.forms[kind]]
+    made = list(_typed(kinds))
+    for acting in [also, *chosen] if len(also) > 1 else chosen:
+        made += _answered(kinds, acting)
+    if not made:
+        made = [_filled(kinds, {}, {}, 0.2)]
+    made.sort(key=lambda one: -one.score)
+    yield from (one for one in made[:6] if one.score >= made[0].score - 0.25)
+
+
+def _typed(kinds: Kinds) -> Iterator[HeadRoles]:
+    """Behind a prompt stands what was typed, and under it what came back."""
+    for kind, texts in kinds.bodies.items():
+        several = sum("\n" in text for text in texts) / len(texts)
+        if is_prompt(kinds.words[kind]) and several >= 0.5 and len(texts) >= 0.3 * kinds.usual:
+            typed = spoken_calls([text.split("\n", 1)[0] for text in texts if text], most=1)
+            yield _filled(kinds, {kind: "step"}, {kind: typed[0]} if typed else {}, 0.6 * several)
+
+
+def _answered(kinds: Kinds, acting: list[str]) -> Iterator[HeadRoles]:
+    """Readings in which these kinds call, by what answers them and by the form of the calls."""
+    roles = dict.fromkeys(acting, "call")
+    worth = min(1.0, max(0.0, sum(map(kinds.calls, acting)) / len(acting) / 2))
+    arguments = kinds.arguments(acting[0])
+    if arguments is not None:
+        roles[arguments] = "arguments"
+    fits = {kind: kinds.answers(kind, acting, arguments or acting[0]) for kind in kinds.bodies if kind not in roles}
+    results = sorted((kind for kind in fits if fits[kind] > 0.3), key=lambda kind: (-fits[kind], kind))
+    used = {kind: kinds.forms[kind][0] for kind in acting if kinds.forms[kind]}
+    for best in results[:2]:
+        answering = {kind: "result" for kind in results if kind == best or kinds.said[kind] == "result"}
+        score = 0.6 * worth + 0.4 * min(1.0, fits[best] / 1.6)
+        yield _filled(kinds, {**roles, **answering}, used, score)
+        for form in kinds.forms[acting[0]][1:]:
+            yield _filled(kinds, {**roles, **answering}, {**used, acting[0]: form}, 0.9 * score)
+    if not results:
+        yield _filled(kinds, roles, used, 0.3 * worth)
+
+
+def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCall], score: float) -> HeadRoles:
+    """Roles for the kinds that have none yet."""
+    roles = dict(given)
+    acting = [kind for kind, role in roles.items() if role in ("call", "step")]
+    begun: set[int] = set()
+    before: Counter[str] = Counter()
+    for event in kinds.events:
+        if event.kind in acting:
+            begun.add(event.run)
+        elif event.run not in begun:
+            before[event.kind] += 1
+    per_run: Counter[str] = Counter(kind for kind, _ in {(event.kind, event.run) for event in kinds.events})
+    final: Counter[str] = Counter({event.run: event.kind for event in kinds.events}.values())
+    runs = len({event.run for event in kinds.events})
+    for kind, texts in kinds.bodies.items():
+        if kind in roles:
+            continue
+        n, role, prose = len(texts), kinds.said[kind], kinds.prose[kind]
+        to_call = sum(kinds.follow[kind][one] for one in acting) / n
+        answered = sum(kinds.follow[one][kind] for one, other in given.items() if other in ("result", "step")) / n
+        blank = sum(not text for text in texts) / n
+        apart = sum(re.search(r"\n[ \t]*\n", text) is not None for text in texts) / n
+        rare = (n < 0.25 * kinds.usual and per_run[kind] < 0.8 * runs) or kind == "@"
+        if not role and (n == per_run[kind] and final[kind] >= 0.7 * n and _few(texts)):
+            roles[kind] = "noise"
+        elif blank < 0.9 and apart >= 0.25 and role in ("user", "", "noise") and not texts[0].startswith("```"):
+            roles[kind] = "noted" if role == "noise" else "parted"
+        elif not role and (rare or (prose >= 0.3 and answered >= 0.5)):
+            roles[kind] = "noise" if rare else "agent"
+        elif role in ("user", "thought") or (role == "noise" and not (prose > 0.5 and to_call > 0.5)):
+            roles[kind] = role
+        elif role in ("agent", "call") or (to_call >= 0.5 and prose >= 0.3):
+            roles[kind] = "agent" if prose < 0.9 or role else "thought"
+        elif blank > 0.7 or (prose < 0.3 and before[kind] < 0.7 * n):
+            roles[kind] = "noise" if prose < 0.15 and blank < 1 and n <= 1.2 * per_run[kind] else "agent"
+        else:
+            roles[kind] = "user" if before[kind] >= 0.5 * n else "observe"
+    return HeadRoles(roles, forms, score)
+
+
+def _few(texts: Sequence[str]) -> bool:
+    """Do the texts say one of a few things, or whether something went well?"""
+    firsts = [text.split("\n", 1)[0] for text in texts]
+    judged = sum(any(polarity(word) for word in re.findall(r"[A-Za-z]+", first)) for first in firsts)
+    return len(set(firsts)) <= max(3, 0.2 * len(firsts)) or judged >= 0.8 * len(firsts)

@@ -1,0 +1,432 @@
+"""How calls, texts and results can stand in an element: which fields, and how a spec reads them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from os.path import commonprefix
+from typing import Any
+
+from prefixguard.induce.offline.places import Place
+from prefixguard.induce.search.columns import Field, Node, is_time, opened_json
+from prefixguard.induce.search.spoken_calls import placed, spoken_calls
+from prefixguard.induce.search.spoken_names import value_of
+from prefixguard.lexicon import Meaning, affinity, path_names
+from prefixguard.stepview import MISSING
+
+#: Calls that stand in one text, as people write them: tool, and arguments.
+CALL_TEXTS = (
+    (r"(?s)^\s*(\w+)\[.*\]\s*$", r"(?s)^\s*\w+\[(.*)\]\s*$"),
+    (r"(?s)^\s*(\w[\w.]*)\(.*\)\s*$", r"(?s)^\s*\w[\w.]*\((.*)\)\s*$"),
+)
+#: Names that spell the tool and the arguments inside JSON, tried where a string or tag holds a call.
+_IN_JSON = (Meaning.TOOL, Meaning.ARGUMENTS)
+
+
+@dataclass(slots=True, eq=False)
+class TextForm:
+    """A text of an element. value: of the spec, from the element. covers: elements that have it. mass: characters,
+    each text once. name: innermost name, for the prior."""
+
+    value: Any
+    covers: frozenset[int]
+    mass: int
+    name: str
+    place: Place = ()
+    inner: Node | None = None
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class CallForm:
+    """A call in the elements of a node. tool, arguments: values of the spec, from the element. covers: elements that
+    have it. places: that it uses. worth: in about [0, 2]. names: of tool and arguments. made: the id that results
+    name. rest: what the agent said in the text that the call stands in. test: is there where such a text holds a call.
+    back: what came back, where the same text tells it."""
+
+    node: Node
+    tool: Any
+    arguments: Any
+    covers: frozenset[int]
+    places: tuple[Place, ...]
+    worth: float
+    names: tuple[str, ...] = ()
+    made: Field | None = None
+    rest: Any = None
+    test: Any = None
+    back: Any = None
+
+
+def relative(inner: Node, outer: Node) -> str:
+    """The path of an inner node's elements, from an element of the outer."""
+    return "@" + inner.each.removeprefix(outer.each or "@")
+
+
+def texts_of(node: Node, without: Sequence[Place] = (), *, names: bool = True) -> list[TextForm]:
+    """Texts of the elements, those with the most in them first. without: places of calls, which are no text."""
+    found: list[TextForm] = []
+    for place, one in node.fields.items():
+        if _under(place, (*without, *node.data)) or one.kind not in ("text", "word", "json", "id"):
+            continue
+        said = affinity(one.name, Meaning.TEXT) if names else 0.0
+        said = max(said, affinity(one.name, Meaning.RESULT), affinity(one.name, Meaning.THOUGHT)) if names else 0.0
+        if one.kind == "text" or (place == () and one.mass) or said >= 0.6:
+            covers = frozenset(one.plain)
+            value = _unwrapped(one)
+            found.append(TextForm(value, covers, one.mass, one.name, place, values=tuple(one.plain.values())))
+    for inner in node.inner:
+        if _under(_place_of(inner, node), without):
+            continue
+        if inner.is_data:
+            continue
+        for text in texts_of(inner, names=names)[:1]:
+            if not isinstance(text.value, str):
+                continue
+            value = relative(inner, node) + text.value[1:]
+            covers = frozenset(inner.above[i] for i in text.covers)
+            found.append(TextForm(value, covers, text.mass, text.name, (), inner, text.values))
+    return sorted(found, key=lambda form: -form.mass)
+
+
+_WRAPPED = re.compile(r"(?s)\s*<(\w+)>.*</(\w+)>\s*\Z")
+
+
+def _unwrapped(one: Field) -> Any:
+    """The value of a field, without the tag that all its texts stand in."""
+    tags = Counter(found[1] for v in one.values.values() if isinstance(v, str) and (found := _WRAPPED.match(v)))
+    tag, n = tags.most_common(1)[0] if tags else ("", 0)
+    if n < max(3, 0.95 * len(one.values)):
+        return one.name
+    return {"re": rf"(?s)^\s*<{tag}>\s*(.*?)\s*</{tag}>\s*$", "of": one.name}
+
+
+def objects_of(node: Node) -> list[TextForm]:
+    """Objects and lists that are data, and so may be a result as they are; the outermost first."""
+    found: list[TextForm] = []
+    for one in node.fields.values():
+        if one.kind in ("object", "list", "json") and one.place and not _under(one.place[:-1], node.data):
+            is_data = one.place in node.data or (len(one.place) == 1 and one.kind != "list")
+            if is_data:
+                covers = frozenset(one.values)
+                found.append(TextForm(one.name, covers, len(covers), one.name, one.place))
+    for inner in node.inner:
+        if inner.is_data or inner.is_part:
+            covers = frozenset(inner.above)
+            found.append(TextForm(relative(inner, node), covers, len(covers), inner.label, (), inner))
+            continue
+        for text in objects_of(inner):
+            value = relative(inner, node) + text.value[1:]
+            covers = frozenset(inner.above[i] for i in text.covers)
+            found.append(TextForm(value, covers, text.mass, text.name, (), inner))
+    return found
+
+
+def _place_of(inner: Node, outer: Node) -> Place:
+    steps = re.split(r"\.|\[", relative(inner, outer)[1:])
+    return tuple(step for step in steps[1:2] if step)
+
+
+def _under(place: Place, places: Sequence[Place]) -> bool:
+    return any(place[: len(one)] == one for one in places if one)
+
+
+def together(forms: Sequence[TextForm]) -> Any:
+    """One value of several texts of which an element has one: the first that is there; texts of lists go before, since
+    a field may hold a list or a text."""
+    forms = sorted(forms, key=lambda form: form.inner is None)
+    values = list(dict.fromkeys(repr(form.value) for form in forms))
+    unique = [next(form.value for form in forms if repr(form.value) == value) for value in values]
+    return {"text": unique[0] if len(unique) == 1 else {"first": unique}}
+
+
+def complement(forms: Sequence[TextForm]) -> list[TextForm]:
+    """The first text, and those behind it of elements that have none so far."""
+    out: list[TextForm] = []
+    covered: set[int] = set()
+    for form in forms:
+        if not out or len(form.covers & covered) <= 0.1 * len(form.covers):
+            out.append(form)
+            covered |= form.covers
+    return out
+
+
+def calls_of(node: Node, names: bool = True) -> list[CallForm]:
+    """Ways to read calls from the elements of a node itself, best first."""
+    found = [*_pairs(node, names), *_keyed(node), *_spelled(node, names), *_spoken(node), *_stemmed(node, names)]
+    for form in found:
+        form.worth -= 0.5 * (1 - len(form.covers) / max(1, len(node.elements)))
+    return sorted(found, key=lambda form: -form.worth)
+
+
+def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
+    """A field with the tool's name and one with the arguments."""
+    tests = repr(node.when)
+    tools = [
+        f for f in node.fields.values()
+        if f.kind == "word" and f.place and f"'{f.name}'" not in tests and not _under(f.place, node.data)
+        and not _is_number(f)
+    ]  # fmt: skip
+    given = [
+        f for f in node.fields.values()
+        if f.kind in ("object", "json") and f.place and not _is_wrapper(f) and not _holds_lists(f)
+    ]  # fmt: skip
+    given += _completed(given, node)
+    for tool in tools:
+        of_tool = affinity(tool.name, Meaning.TOOL) if names else 0.4
+        if tool.distinct == 1 and node.label and not node.each and of_tool < 0.8:
+            continue  # it goes with the kind
+        if tool.share < 0.2 or (tool.distinct > 0.7 * len(tool.values) and len(tool.values) > 8 and of_tool < 0.8):
+            continue
+        for args in given:
+            if tool.place[: len(args.place)] == args.place or _apart(tool, args):
+                continue
+            of_args = affinity(args.name, Meaning.ARGUMENTS) if names else 0.4
+            near = 0.3 * (tool.place[:-1] == args.place[:-1]) - 0.1 * abs(len(tool.place) - len(args.place))
+            worth = 0.7 * of_tool + 0.5 * of_args + near + 0.8 * _tells(tool, args) - 0.2 * (tool.distinct == 1)
+            covers = frozenset(tool.values.keys() & args.values.keys())
+            places = (tool.place, args.place, *((args.also.place,) if args.also is not None else ()))
+            value = {"json": args.name if args.also is None else {"first": [args.name, args.also.name]}}
+            yield CallForm(node, tool.name, value, covers, places, worth, (tool.name, args.name))
+        if of_tool >= 0.5 and tool.share > 0.3:
+            worth = 0.5 * of_tool - 0.2 * (tool.distinct == 1)
+            strings = [
+                f for f in node.fields.values()
+                if f.kind in ("text", "word", "id") and f is not tool and affinity(f.name, Meaning.ARGUMENTS) >= 0.8
+                and not _apart(tool, f)
+            ] if names else []  # fmt: skip
+            for args in strings[:1]:
+                yield CallForm(
+                    node, tool.name, {"json": args.name}, frozenset(tool.values), (tool.place, args.place), worth + 0.3
+                )
+            yield CallForm(node, tool.name, None, frozenset(tool.values), (tool.place,), worth)
+
+
+def _is_number(one: Field) -> bool:
+    """Are most values more digits than letters, as ids are?"""
+    texts = [str(v) for v in islice(one.values.values(), 50)]
+    return sum(3 * sum(c.isdigit() for c in text) > len(text) for text in texts) > 0.5 * len(texts)
+
+
+def _holds_lists(one: Field) -> bool:
+    """Do most of the objects hold a list of several objects: messages, and no arguments?"""
+    values = [v for v in islice(one.values.values(), 50) if isinstance(v, dict)]
+    lists = sum(any(isinstance(i, list) and len(i) > 1 and isinstance(i[0], dict) for i in v.values()) for v in values)
+    return lists > 0.4 * max(1, len(values))
+
+
+def _is_wrapper(one: Field) -> bool:
+    """An object that always has one and the same key, and in it a text."""
+    values = [v for v in one.values.values() if isinstance(v, dict)]
+    keys = {tuple(v) for v in values}
+    return (
+        len(keys) == 1 and len(next(iter(keys))) == 1 and all(isinstance(next(iter(v.values())), str) for v in values)
+    )
+
+
+def _last(one: Field) -> str:
+    """The last word of a field's name, dots in keys counted."""
+    names = path_names(one.name)
+    return names[-1].split(".")[-1] if names else ""
+
+
+def _completed(given: Sequence[Field], node: Node) -> list[Field]:
+    """Arguments that stand at one place or at another: fields of the same last name that no element has both of."""
+    out = []
+    for i, a in enumerate(given):
+        for b in given[i + 1 :]:
+            if (
+                (_last(a) == _last(b) or a.kind == "json")
+                and a.kind == b.kind
+                and not a.values.keys() & b.values.keys()
+                and a.share + b.share > 0.6
+            ):
+                both = Field(a.place, {**a.values, **b.values}, a.n)
+                both.also = b
+                out.append(both)
+    return out
+
+
+def _stemmed(node: Node, names: bool) -> Iterator[CallForm]:
+    """Tools whose name stands inside a URI or a dotted name, behind what all have in common."""
+    for one in node.fields.values():
+        texts = [v for v in one.values.values() if isinstance(v, str)]
+        if one.kind not in ("word", "text", "id") or one.share < 0.9 or len(set(texts)) < 3 or one.distinct > 60:
+            continue
+        common = commonprefix(texts)  # noqa: RUF071, of names, not of paths
+        cut = max((hit.end() for hit in re.finditer(r"[/:.]+", common)), default=0)
+        if cut < 3 or not all(re.match(r"\w+", text[cut:]) for text in texts):
+            continue
+        stems = {i: re.match(r"\w+", v[cut:]) for i, v in one.values.items() if isinstance(v, str)}
+        bare = Field(one.place, {i: stem[0] for i, stem in stems.items() if stem is not None}, one.n)
+        held = Node("", node.elements, node.owner, node.runs)
+        held.fields[one.place] = bare
+        pattern = "^" + re.escape(common[:cut]) + r"(\w+)"
+        for form in _pairs(held, names):
+            if form.tool == one.name:
+                yield CallForm(
+                    node, {"re": pattern, "of": one.name}, form.arguments, form.covers, form.places, form.worth + 0.5
+                )
+
+
+def _apart(tool: Field, args: Field) -> bool:
+    """Do the two hardly ever stand in one element?"""
+    both = len(tool.values.keys() & args.values.keys())
+    return both < 0.5 * min(len(tool.values), len(args.values)) or both < 0.3 * len(tool.values)
+
+
+def _tells(tool: Field, args: Field) -> float:
+    """How much better the tool's name tells the keys of the arguments than nothing does, in [0, 1]; 1 where keys are
+    the same for each tool, and differ between tools."""
+    by: dict[Any, Counter[tuple[str, ...]]] = defaultdict(Counter)
+    whole: Counter[tuple[str, ...]] = Counter()
+    for i in tool.values.keys() & args.values.keys():
+        value = args.values[i] if isinstance(args.values[i], dict) else opened_json(args.values[i])
+        if isinstance(value, dict):
+            keys = tuple(sorted(value))
+            by[tool.values[i]][keys] += 1
+            whole[keys] += 1
+    n = whole.total()
+    if not n:
+        return 0.0
+    told = sum(max(counts.values()) for counts in by.values()) / n
+    guessed = max(whole.values()) / n
+    return (told - guessed) / (1 - guessed) if guessed < 0.99 else 0.2
+
+
+def _keyed(node: Node) -> Iterator[CallForm]:
+    """An object whose only key is the tool's name, and its value the arguments."""
+    for one in node.fields.values():
+        if one.kind != "object" or not one.place or one.share < 0.3:
+            continue
+        values = [v for v in one.values.values() if isinstance(v, dict)]
+        keys = Counter(next(iter(v)) for v in values if len(v) == 1)
+        objects = sum(len(v) == 1 and isinstance(next(iter(v.values())), dict | None) for v in values)
+        if len(keys) < 2 or keys.total() < 0.95 * len(values) or objects < 0.8 * len(values):
+            continue
+        if len(keys) > max(3, 0.5 * len(values)):
+            continue
+        spelled = {"object": {"act": one.name}}
+        tool = {"re": r'^\{"act":\{"([^"]+)":', "of": spelled}
+        given = {"json": {"re": r'(?s)^\{"act":\{"[^"]+":(.*)\}\}$', "of": spelled}}
+        yield CallForm(node, tool, given, frozenset(one.values), (one.place,), 1.3)
+
+
+def _spelled(node: Node, names: bool) -> Iterator[CallForm]:
+    """A text that spells a call: search[query], or JSON with a name and arguments in it, tagged or bare."""
+    for one in node.fields.values():
+        texts = [(i, v) for i, v in one.values.items() if isinstance(v, str)]
+        if one.kind not in ("text", "word", "json") or not texts:
+            continue
+        for tool, given in CALL_TEXTS:
+            hit = [i for i, v in texts if re.match(tool, v)]
+            if len(hit) >= 0.6 * len(texts):
+                worth = 0.6 + 0.3 * (affinity(one.name, Meaning.TOOL) if names else 0.5)
+                value = {"first": [{"re": given, "of": one.name}, one.name]}
+                yield CallForm(node, {"re": tool, "of": one.name}, value, frozenset(hit), (one.place,), worth)
+        for pattern in (None, *_tags(v for _, v in texts)):
+            inner = one.name if pattern is None else {"re": pattern, "of": one.name}
+            spelled = {i: _inside(v, pattern) for i, v in texts}
+            calls = {i: v for i, v in spelled.items() if isinstance(v, dict)}
+            if len(calls) < max(2, 0.1 * len(texts)):
+                continue
+            for form in _in_json(node, calls, inner, one, names):
+                if pattern is not None:
+                    cuts = [pattern.replace("(\\{.*\\})", "\\{.*\\}"), r"</?\w+>"]
+                    form.rest = {"strip": {"cut": cuts, "of": one.name}}
+                yield form
+
+
+def _spoken(node: Node) -> Iterator[CallForm]:
+    """Calls in what an agent says: a block of code, a line with a name and arguments, labels, tags."""
+    long = [one for one in node.fields.values() if one.kind == "text" and one.share >= 0.5]
+    for one in sorted(long, key=lambda one: -sum(len(str(v)) for v in islice(one.values.values(), 100)))[:2]:
+        texts = {i: v for i, v in one.values.items() if isinstance(v, str)}
+        for form in spoken_calls(list(texts.values()), most=2) if texts else ():
+            found = value_of(placed(form.test, "@.text", "@.body"))
+            covers = frozenset(i for i, v in islice(texts.items(), 2000) if found(v) is not MISSING)
+            if form.sure < 0.6 or len(covers) < 2:
+                continue
+            tool, given, rest, back = (
+                placed(value, one.name, "@.body") for value in (form.tool, form.arguments, form.said, form.result)
+            )
+            worth = 0.2 + 0.9 * form.sure
+            yield CallForm(
+                node, tool, given, covers, (one.place,), worth, rest=rest or {"const": ""}, back=back,
+                test=placed(form.test, one.name, "@.body"),
+            )  # fmt: skip
+
+
+_TAG = re.compile(r"(?s)<(\w+)>\s*\{.*\}\s*</(\w+)>")
+
+
+def _tags(texts: Iterable[str]) -> list[str]:
+    """Patterns of JSON objects that stand in tags in the texts."""
+    found = Counter(hit[1] for text in texts if (hit := _TAG.search(text)) and hit[1] == hit[2])
+    return [rf"(?s)<{tag}>\s*(\{{.*\}})\s*</{tag}>" for tag, n in found.most_common(2) if n >= 2]
+
+
+def _inside(text: str, pattern: str | None) -> Any:
+    if pattern is None:
+        return opened_json(text)
+    found = re.search(pattern, text)
+    return None if found is None else opened_json(found[1])
+
+
+def _in_json(node: Node, found: Mapping[int, Any], value: Any, one: Field, names: bool) -> Iterator[CallForm]:
+    held = Node("", list(found.values()), list(found), [node.runs[i] for i in found])
+    for form in list(_pairs(held, names))[:40]:
+        if not isinstance(form.tool, str) or form.arguments is None or form.worth < 0.8:
+            continue
+        tool = {"json": value, "path": "$" + form.tool[1:]}
+        given = {"json": {"json": value, "path": "$" + form.arguments["json"][1:]}}
+        yield CallForm(node, tool, given, frozenset(found), (one.place,), form.worth + 0.1, form.names)
+
+
+def _is_clock(one: Field) -> bool:
+    return all(is_time(value) for value in islice(one.values.values(), 5))
+
+
+def ids_of(node: Node, scopes: Sequence[int]) -> list[Field]:
+    """Fields that may tell an element apart: nearly every value comes once in its run, or in its event (scopes)."""
+    out = []
+    for one in node.fields.values():
+        if one.kind not in ("id", "word", "number") or one.share < 0.8 or _is_clock(one):
+            continue
+        once = {(scopes[i], v) for i, v in one.values.items() if isinstance(v, str | int)}
+        if len(once) >= 0.7 * len(one.values):
+            out.append(one)
+    return out
+
+
+def join_of(calls: Node, results: Node) -> tuple[Field, Field, float] | None:
+    """The fields by which results name their calls, and the share of the results that do; None where nothing does."""
+    best: tuple[Field, Field, float] | None = None
+    lists = calls.each.rpartition("[")[0], results.each.rpartition("[")[0]
+    own = bool(calls.each and results.each) and lists[0] != lists[1]  # may stand in one event, but not in one list
+    for scopes, where in ((calls.runs, results.runs), (calls.owner, results.owner))[: 1 + own]:
+        for made in ids_of(calls, scopes):
+            by = {(scopes[i], v): calls.owner[i] for i, v in made.values.items() if not isinstance(v, bool)}
+            for brought in results.fields.values():
+                found = _meeting(made, brought, by, where, results, own)
+                if found is not None and (best is None or found > best[2]):
+                    best = (made, brought, found)
+    return best
+
+
+def _meeting(
+    made: Field, brought: Field, by: Mapping[tuple[int, Any], int], where: Sequence[int], results: Node, own: bool
+) -> float | None:
+    """How surely the values of one field are the ids that the other gave."""
+    if brought.kind not in ("id", "word", "number") or brought.share < 0.5 or _is_clock(brought):
+        return None
+    values = {i: v for i, v in brought.values.items() if isinstance(v, str | int)}
+    met = [by[where[i], v] < results.owner[i] + own for i, v in values.items() if (where[i], v) in by]
+    share = sum(met) / len(brought.values)
+    distinct = len({(where[i], str(v)) for i, v in values.items()}) / len(brought.values)
+    if share < 0.6 or distinct < 0.7 or made is brought:
+        return None
+    few = made.kind == "number" and made.distinct < 0.5 * len(made.values)
+    return share - 0.1 * (made.kind != "id") - 0.01 * len(made.place) - 0.3 * few

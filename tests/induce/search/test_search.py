@@ -1,0 +1,152 @@
+"""The search on formats whose truth is known, the objective on readings that are known to be worse, and its bounds."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prefixguard.induce.samples import open_samples
+from prefixguard.induce.search.beam import search
+from prefixguard.induce.search.door import propose_by_search
+from prefixguard.induce.search.evidence import Candidate, Evidence
+from prefixguard.induce.search.families import events
+from prefixguard.induce.search.objective import judge
+from prefixguard.stepview import load_adapter
+
+ROOT = Path(__file__).parents[3]
+SAMPLES = ROOT / "tests" / "induce" / "samples"
+
+
+@pytest.fixture(scope="module")
+def bench() -> Any:
+    """The benchmark of unseen formats, and their generators."""
+    folder = str(ROOT / "benchmarks")
+    spec = importlib.util.spec_from_file_location("unseen_benchmark", ROOT / "benchmarks" / "unseen.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    kept = list(sys.path)
+    sys.path[:0] = [folder, str(ROOT / "tests" / "induce")]
+    sys.modules.pop("unseen", None)
+    try:
+        sys.path.remove(folder)
+        sys.path.append(folder)
+        spec.loader.exec_module(module)
+        sys.path.remove(folder)
+        module.FORMATS = importlib.import_module("unseen").FORMATS
+    finally:
+        sys.path[:] = kept
+    return module
+
+
+@pytest.mark.parametrize("name", ["segments", "converse_envelope", "typed_events", "numbered_object", "tag_strings"])
+@pytest.mark.parametrize("seed", [3, 8])
+def test_a_format_is_read_as_it_was(bench: Any, name: str, seed: int) -> None:
+    propose = bench.engine("search")
+    found = bench.measure(bench.FORMATS[name], propose, seed, 11, None)
+    assert {figure: found[figure] for figure in ("records", "tools", "results")} == pytest.approx(
+        {"records": 1.0, "tools": 1.0, "results": 1.0}, abs=0.05
+    ), found["why"]
+
+
+def _spoiled(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Readings that are worse than the right one, each in one thing."""
+    rules = spec["rules"]
+    calls = [i for i, rule in enumerate(rules) if rule["emit"] == "call"]
+    results = [i for i, rule in enumerate(rules) if rule["emit"] == "result"]
+    says = [i for i, rule in enumerate(rules) if rule["emit"] == "say"]
+
+    def without(drop: list[int]) -> dict[str, Any]:
+        return {**spec, "rules": [rule for i, rule in enumerate(rules) if i not in drop]}
+
+    def turned(at: list[int], emit: str, field: str, was: str) -> dict[str, Any]:
+        kept = {i: {k: v for k, v in rules[i].items() if k in ("when", "then")} for i in at}
+        return {
+            **spec,
+            "rules": [
+                {**kept[i], "emit": emit, field: rule[was]} if i in kept and was in rule else rule
+                for i, rule in enumerate(rules)
+            ],
+        }
+
+    return {
+        "no results": without(results),
+        "no calls": without(calls),
+        "no speech": without(says),
+        "the agent's speech as what it hears": turned(says, "observe", "observation", "action"),
+        "results as the agent's speech": turned(
+            [i for i in results if "each" not in rules[i]], "say", "action", "result"
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["anthropic_messages", "langgraph", "openai_responses"])
+def test_the_right_reading_is_worth_more_than_a_spoiled_one(name: str) -> None:
+    evidence = Evidence(open_samples(SAMPLES / name))
+    right = json.loads(load_adapter(name).to_bytes())
+    worth = judge(right, evidence).total
+    assert worth > 0.9
+    for what, spec in _spoiled(right).items():
+        if spec["rules"] != right["rules"]:
+            assert judge(spec, evidence).total < worth, what
+    evidence.close()
+
+
+def test_a_spec_that_is_wrong_or_reads_nothing_is_worth_nothing() -> None:
+    evidence = Evidence(open_samples(SAMPLES / "langgraph"))
+    right = json.loads(load_adapter("langgraph").to_bytes())
+    assert judge({**right, "rules": "all"}, evidence).total == 0
+    assert judge({**right, "rules": [{"emit": "skip"}]}, evidence).total == 0
+    evidence.close()
+
+
+def test_edits_lead_from_a_wrong_part_to_the_right_one() -> None:
+    evidence = Evidence(open_samples(SAMPLES / "langgraph"))
+    first = max(events.propose(evidence), key=lambda one: judge(one.spec, evidence).worth)
+    rules = [
+        {**{k: v for k, v in rule.items() if k != "observation"}, "emit": "say", "action": rule["observation"]}
+        if rule["emit"] == "observe"
+        else rule
+        for rule in first.spec["rules"]
+    ]
+    assert rules != first.spec["rules"]
+    wrong = Candidate({**first.spec, "rules": rules}, "events")
+    best = search([wrong], evidence)[0]
+    assert best.judgement.total >= judge(first.spec, evidence).total - 0.005
+    evidence.close()
+
+
+def test_the_search_keeps_to_its_time() -> None:
+    evidence = Evidence(open_samples(SAMPLES / "openhands"))
+    candidates = list(events.propose(evidence))
+    began = time.monotonic()
+    assert search(candidates, evidence, seconds=0.5)
+    assert time.monotonic() - began < 3
+    evidence.close()
+
+
+def test_without_names_it_still_reads(tmp_path: Path) -> None:
+    turns = [{"q0": "a", "q1": f"please sort list number {n} for me"} for n in range(3)]
+    for n in range(6):
+        run = []
+        for k, turn in enumerate(turns):
+            run += [
+                turn | {"q1": f"{turn['q1']} in room {n}{k}"},
+                {
+                    "q0": "b",
+                    "q7": {"q8": ("sort", "look")[k % 2], "q9": {"xs" if k % 2 == 0 else "at": [n, k]}},
+                    "q4": f"id{n}{k}7",
+                },
+                {"q0": "c", "q4": f"id{n}{k}7", "q1": f"here comes answer {n} of {k} with words"},
+                {"q0": "b", "q1": f"I sorted it, the end is {n} and {k}"},
+            ]
+        (tmp_path / f"{n}.json").write_text(json.dumps({"z": run}), encoding="utf-8")
+    made = propose_by_search(open_samples(tmp_path), name="renamed")
+    text = json.dumps(made.spec)
+    assert '"tool": "@.q7.q8"' in text and '"@.q7.q9"' in text
+    assert made.spec["events"] == "$.z[*]"

@@ -1,0 +1,15 @@
+"""Raw trace formats that look like what products emit, as generators of samples with ground truth.
+
+`FORMATS[name].write(folder, seed, runs)` writes sample files below the folder and gives a Truth for each run. Same seed,
+same files. One of each of fifteen pairs, drawn by a coin (random.Random(771_204)) before any was written.
+`python -m unseen [seed]` checks every format. What the fields of Truth mean: `unseen.truth`.
+"""
+
+from importlib import import_module
+
+from unseen.truth import FORMATS, Format, Step, Truth, check
+
+for _group in ("chat", "rows", "spans", "text"):
+    import_module(f"unseen.{_group}")
+
+__all__ = ["FORMATS", "Format", "Step", "Truth", "check"]
