@@ -247,9 +247,10 @@ def _take_words(s: ContextState, tokens: Tokens, is_call: bool) -> tuple[float, 
     words = tokens.hashes[low:high]
     where = bloom.places(words)
     new = bloom.missing(s.words, where)
-    ungrounded = _ungrounded(s, tokens, new) if is_call else 0.0
-    n_arguments = b[_ARGUMENTS + 1] - low
-    s.new_words = words[:n_arguments][new[:n_arguments]][:_NEW_WORDS].copy()
+    ungrounded, of_arguments = 0.0, new[: b[_ARGUMENTS + 1] - low]
+    if np.count_nonzero(of_arguments):
+        ungrounded = _ungrounded(s, tokens, of_arguments) if is_call else 0.0
+        s.new_words = words[: len(of_arguments)][of_arguments][:_NEW_WORDS].copy()
     new_action = _share(new[b[_ACTION] - low : b[_ACTION + 1] - low])
     new_result = _share(new[b[_RESULT] - low :])
     if np.count_nonzero(new):
@@ -263,19 +264,17 @@ def _ungrounded(s: ContextState, tokens: Tokens, new: NDArray[np.bool_]) -> floa
     """Share of the identifiers among the arguments' words that neither the run nor this step's observation held.
 
     An identifier is a word with a digit: what an agent must have read somewhere, unless it made it up.
-    new: which words the run has not held, of the arguments first.
+    new: which words of the arguments the run has not held.
     """
     b = tokens.bounds
     low, high = b[_ARGUMENTS], b[_ARGUMENTS + 1]
-    if not np.count_nonzero(new[: high - low]):
-        return 0.0
     first = int(tokens.starts[low])
     digits = tokens.document[first : tokens.document.index(_AFTER_ARGUMENTS, first)].translate(_DIGIT)
     if 1 not in digits:
         return 0.0
     # Between two words there is no digit, so a word may be said to last until the next one begins.
     identifier = np.logical_or.reduceat(np.frombuffer(digits, np.bool_), tokens.starts[low:high] - first)
-    unseen = (identifier & new[: high - low]).nonzero()[0]
+    unseen = (identifier & new).nonzero()[0]
     if len(unseen) and b[_OBSERVATION] < b[_OBSERVATION + 1]:
         missing = tokens.hashes[low:high][unseen]
         arrived = np.sort(tokens.field(_OBSERVATION))
