@@ -12,6 +12,7 @@ from prefixguard.induce.samples import Samples
 from prefixguard.induce.search.door import propose_by_search
 from prefixguard.induce.search.evidence import Evidence
 from prefixguard.induce.search.objective import judge
+from prefixguard.induce.search.run_part import surer_run
 
 #: A reading that the search found has to be better than that of the older rules by this much.
 MARGIN = 0.03
@@ -25,13 +26,13 @@ def infer(samples: Samples, *, name: str, hints: Mapping[str, str] | None = None
     """
     searched, failed = _searched(samples, name, hints)
     try:
-        ruled = propose_offline(samples, name=name, hints=hints, ask=take_first)
+        ruled = _by_rules(samples, name=name, hints=hints, ask=take_first)
     except TraceError:
         if searched is None:
             raise
         return _asked(propose_by_search, searched, samples, name, hints, ask)
     if searched is None:
-        ruled = _asked(propose_offline, ruled, samples, name, hints, ask)
+        ruled = _asked(_by_rules, ruled, samples, name, hints, ask)
         return replace(ruled, notes=(*ruled.notes, failed))
     evidence = Evidence(samples, dict(hints or {}))
     try:
@@ -42,8 +43,18 @@ def infer(samples: Samples, *, name: str, hints: Mapping[str, str] | None = None
     if found >= other + MARGIN:
         taken = _asked(propose_by_search, searched, samples, name, hints, ask)
     else:
-        taken = _asked(propose_offline, ruled, samples, name, hints, ask)
+        taken = _asked(_by_rules, ruled, samples, name, hints, ask)
     return replace(taken, notes=(*taken.notes, note))
+
+
+def _by_rules(samples: Samples, *, name: str, hints: Mapping[str, str] | None, ask: Asker) -> Proposal:
+    """What the older rules propose, with outcome and task where the search is sure of them."""
+    ruled = propose_offline(samples, name=name, hints=hints, ask=ask)
+    evidence = Evidence(samples, dict(hints or {}))
+    try:
+        return surer_run(ruled, evidence, hints or {})
+    finally:
+        evidence.close()
 
 
 def _searched(samples: Samples, name: str, hints: Mapping[str, str] | None) -> tuple[Proposal | None, str]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.induce.samples import Kind, SampleFile, Samples
-from prefixguard.induce.search.seen_runs import SeenRun, Values, leaves, spelled
+from prefixguard.induce.search.raw_places import leaves, spelled
+from prefixguard.induce.search.seen_runs import SeenRun, Values
 from prefixguard.stepview import MISSING, canonical
 from prefixguard.stepview.values import TABLES
 

@@ -8,32 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from prefixguard.errors import AdapterError
-from prefixguard.induce.proposal import Asker, Choice, LeftOut, Mapped, Option
+from prefixguard.errors import AdapterError, PrefixGuardError
+from prefixguard.induce.proposal import Asker, Choice, LeftOut, Mapped, Option, Proposal, take_first
 from prefixguard.induce.search.beside import columns_beside
 from prefixguard.induce.search.evidence import Candidate, Evidence
-from prefixguard.induce.search.run_fields import NEAR, SURE, TAKEN, Keys, Weighed, is_prose, outcomes_of, tasks_of
-from prefixguard.induce.search.seen_runs import (
-    HEAD,
-    JSON,
-    Place,
-    Seen,
-    SeenRun,
-    Values,
-    columns_of,
-    event_places,
-    heard_columns,
-    heard_first,
-    read_value,
-    see_runs,
-    spelled,
-)  # fmt: skip
+from prefixguard.induce.search.raw_places import spelled
+from prefixguard.induce.search.run_columns import columns_of, heard_columns, heard_first
+from prefixguard.induce.search.run_fields import NEAR, SURE, TAKEN, Keys, Weighed, is_prose
+from prefixguard.induce.search.run_outcomes import outcomes_of
+from prefixguard.induce.search.run_rest import OpenPart, hidden_of, labels_of, preamble_of, shown, strangers_of
+from prefixguard.induce.search.run_tasks import tasks_of
+from prefixguard.induce.search.seen_runs import HEAD, Values, read_value, see_runs
 from prefixguard.induce.search.told_text import text_columns
 from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import MISSING, Adapter, canonical
-
-#: Hidden places of one spec.
-MOST_HIDDEN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +41,6 @@ class RunPart:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Part:
-    """A run part in the making. known: what a person said of the spec's `run`, which nothing overrules."""
-
-    spec: Mapping[str, Any]
-    seen: Seen
-    columns: list[Values]
-    known: dict[str, Any]
-    success: str | None
-    has_labels: bool
-    names: bool
-    ask: Asker
-    heard: Keys = ()
-    run: dict[str, Any] = field(default_factory=dict)
-    mapped: list[Mapped] = field(default_factory=list)
-    choices: list[Choice] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def runs(self) -> Sequence[SeenRun]:
-        return self.seen.runs
-
-
 def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, str], ask: Asker) -> RunPart:
     """The run part for the runs that the candidate's container finds.
 
@@ -88,7 +53,7 @@ def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, st
         return RunPart({}, notes=("No run was found, so nothing is known of outcomes or tasks.",))
     columns = columns_of(seen.runs, spec)
     columns += [*text_columns(seen.runs), *columns_beside(seen.runs, evidence.samples, columns)]
-    part = _Part(
+    part = OpenPart(
         spec, seen, columns, known_of(hints), hints.get("success"), "labels" in hints, evidence.names, ask
     )  # fmt: skip
     part.heard = heard_first(seen.runs, spec)
@@ -100,24 +65,62 @@ def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, st
     if task is not None:
         part.run["task"] = task.spec
         share = sum(key is not None for key in task.says) / len(part.runs)
-        part.mapped.append(Mapped(_shown(task.spec), "task", share, round(task.confidence, 3), task.why))
+        part.mapped.append(Mapped(shown(task.spec), "task", share, round(task.confidence, 3), task.why))
     elif "task" not in part.known:
         part.notes.append(
             "No task id was found: runs are split as if each had a task of its own. Use --hint task=PATH."
         )
     _names(part, task)
-    _preamble(part, outcome)
-    _labels(part)
+    preamble_of(part, outcome)
+    labels_of(part)
     part.run.update(part.known)
     rules, waived = _closing(part, outcome)
-    hidden = _hidden(part, spec)
-    _strangers(part)
+    hidden = hidden_of(part, spec)
+    strangers_of(part)
     return RunPart(
         {key: part.run[key] for key in _ORDER if key in part.run},
         tuple(hidden), waived, rules, tuple(part.mapped),
         tuple(LeftOut(path, "read by no record; not known to be there while a run goes on") for path in hidden),
         tuple(part.choices), tuple(part.notes), _cut(spec, outcome),
     )  # fmt: skip
+
+
+def surer_run(proposal: Proposal, evidence: Evidence, hints: Mapping[str, str]) -> Proposal:
+    """A proposal of the older rules with the outcome and the task of this way of weighing, where that is sure of them
+    and the records stay as they are. Its questions on these are answered then."""
+    spec = {key: value for key, value in proposal.spec.items() if key not in ("run", "waived")}
+    try:
+        part = run_part(Candidate(spec, "rules"), evidence, hints=hints, ask=take_first)
+    except PrefixGuardError:
+        return proposal
+    sure = {one.field: one for one in part.mapped if one.field in ("outcome", "task") and one.confidence >= SURE}
+    sure = {name: one for name, one in sure.items() if not any(choice.field == name for choice in part.choices)}
+    run = {**proposal.spec.get("run", {}), **{name: part.run[name] for name in sure}}
+    if not sure or run == proposal.spec.get("run"):
+        return proposal
+    made = {**proposal.spec, **part.extra, "run": run}
+    if "outcome" in sure:
+        made["rules"] = [*part.rules_before, *(rule for rule in spec["rules"] if rule not in part.rules_before)]
+        made["waived"] = [*proposal.spec.get("waived", ()), *part.waived]
+    try:
+        Adapter(made)
+    except AdapterError:
+        return proposal
+    notes = (*(n for n in proposal.notes if not _tells(n, sure)), *(n for n in part.notes if _tells(n, sure)))
+    return replace(
+        proposal,
+        spec=made,
+        mapped=(*(one for one in proposal.mapped if one.field not in sure), *sure.values()),
+        choices=tuple(choice for choice in proposal.choices if choice.field not in sure),
+        notes=notes,
+    )
+
+
+def _tells(note: str, fields: Mapping[str, Any]) -> bool:
+    """Is it a sentence on one of these fields?"""
+    begins = {"outcome": ("Outcome from", "No outcome", "The outcome", "Nearest", "Which value", "One side"),
+              "task": ("No task id",)}  # fmt: skip
+    return any(note.startswith(begins[name]) for name in fields)
 
 
 _ORDER = ("id", "task", "groups", "preamble", "outcome", "labels")
@@ -134,12 +137,8 @@ def known_of(hints: Mapping[str, str]) -> dict[str, Any]:
     return known
 
 
-def _shown(spec: Any) -> str:
-    return spec if isinstance(spec, str) else canonical(spec)
-
-
 def _decide(
-    part: _Part, name: str, found: Sequence[Weighed], options: Sequence[Option], none: str | None
+    part: OpenPart, name: str, found: Sequence[Weighed], options: Sequence[Option], none: str | None
 ) -> int | None:
     """Which of the readings is taken; None: none of them. Asked where the best is not sure."""
     if not found:
@@ -167,7 +166,7 @@ def _decide(
 # --- task, id, groups
 
 
-def _task(part: _Part, refused: Sequence[Any] = ()) -> Weighed | None:
+def _task(part: OpenPart, refused: Sequence[Any] = ()) -> Weighed | None:
     if "task" in part.known:
         values = _given(part, part.known["task"])
         return Weighed(part.known["task"], values.texts, 9.0, "as a person said", values, 1.0)
@@ -182,7 +181,7 @@ def _task(part: _Part, refused: Sequence[Any] = ()) -> Weighed | None:
     return None if taken is None else found[taken]
 
 
-def _given(part: _Part, spec: Any) -> Values:
+def _given(part: OpenPart, spec: Any) -> Values:
     """A column for a value that a person named."""
     known = next((column for column in part.columns if column.spec == spec), None)
     if known is not None:
@@ -194,7 +193,7 @@ def _given(part: _Part, spec: Any) -> Values:
     return Values(spec, spec if isinstance(spec, str) else "", values, "run")
 
 
-def _names(part: _Part, task: Weighed | None) -> None:
+def _names(part: OpenPart, task: Weighed | None) -> None:
     """The id of a run, where a field names it; groups: domain, model, agent, where several runs share one."""
     best: tuple[float, Values] | None = None
     for column in part.columns:
@@ -220,13 +219,13 @@ def _names(part: _Part, task: Weighed | None) -> None:
                 break
     if best is not None:
         part.run["id"] = best[1].spec
-        part.mapped.append(Mapped(_shown(best[1].spec), "id", 1.0, round(min(1.0, best[0]), 3), "one value a run"))
+        part.mapped.append(Mapped(shown(best[1].spec), "id", 1.0, round(min(1.0, best[0]), 3), "one value a run"))
 
 
 # --- outcome
 
 
-def _outcome(part: _Part, task: Weighed | None) -> Weighed | None:
+def _outcome(part: OpenPart, task: Weighed | None) -> Weighed | None:
     given = part.known.get("outcome")
     if isinstance(given, Mapping) and "success" in given:
         return None  # said whole
@@ -237,7 +236,7 @@ def _outcome(part: _Part, task: Weighed | None) -> Weighed | None:
         found = outcomes_of(columns, part.runs, None, names=part.names, success=part.success)
         del part.known["outcome"]
         if not found:
-            part.notes.append(f"The hint outcome={_shown(of)} was not followed: {_why_not(columns[0], part.success)}")
+            part.notes.append(f"The hint outcome={shown(of)} was not followed: {_why_not(columns[0], part.success)}")
             return None
         found = [
             replace(one, confidence=1.0 if len(found) == 1 and not one.assumed else one.confidence) for one in found
@@ -296,12 +295,12 @@ def _why_not(column: Values, success: str | None) -> str:
     )
 
 
-def _compiles(part: _Part, one: Weighed) -> bool:
+def _compiles(part: OpenPart, one: Weighed) -> bool:
     """Does the interpreter take it beside the records of the candidate: does no record read what tells the outcome?"""
     return _taken(part, one, (), ()) or _taken(part, one, *_closing(part, one))
 
 
-def _taken(part: _Part, one: Weighed, rules: Sequence[Any], waived: Sequence[Any]) -> bool:
+def _taken(part: OpenPart, one: Weighed, rules: Sequence[Any], waived: Sequence[Any]) -> bool:
     spec = {**part.spec, **_cut(part.spec, one), "run": {"outcome": one.spec}}
     spec["rules"] = [*rules, *part.spec.get("rules", ())]
     try:
@@ -322,7 +321,7 @@ def _cut(spec: Mapping[str, Any], outcome: Weighed | None) -> dict[str, Any]:
     return {"events": {**events, "split": {**events["split"], "cut": cuts}}}
 
 
-def _closing(part: _Part, outcome: Weighed | None) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, str], ...]]:
+def _closing(part: OpenPart, outcome: Weighed | None) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, str], ...]]:
     """Rules that skip the events which tell the outcome, and why records may read a field of that name in others: where
     they end the run, or where a record would read it."""
     column = None if outcome is None else outcome.column
@@ -339,118 +338,3 @@ def _closing(part: _Part, outcome: Weighed | None) -> tuple[tuple[dict[str, Any]
     return (rule,), (
         {"path": path, "reason": "the events that the outcome is read from are skipped by the first rule"},
     )
-
-
-# --- preamble, labels, hidden
-
-
-def _preamble(part: _Part, outcome: Weighed | None) -> None:
-    """The text of the task, where it stands beside the events and no event says it. Only what is called so: a wrong
-    one would show the future to the first record."""
-    late = (Meaning.AFTER_END, Meaning.HARNESS, Meaning.OUTCOME, Meaning.MISTAKE)
-    best: tuple[float, Values] | None = None
-    for column in part.columns:
-        if column.near != "run" or column.coverage < 0.8 or not is_prose(column) or not part.names:
-            continue
-        named = affinity(column.name, Meaning.TASK_TEXT) - 0.05 * len(column.place)
-        if named < 0.45 or max(affinity(column.name, meaning) for meaning in late) >= 0.6 or _said(part.runs, column):
-            continue
-        if best is None or named > best[0]:
-            best = named, column
-    if best is not None:
-        spec = best[1].spec
-        part.run["preamble"] = spec
-        part.mapped.append(Mapped(_shown(spec), "preamble", best[1].coverage, round(min(1.0, 0.5 + best[0] / 2), 3),
-                                  "the task's text; no event says it"))  # fmt: skip
-
-
-def _said(runs: Sequence[SeenRun], column: Values) -> bool:
-    """Do the first events hold the text already, in half of the runs?"""
-    here = [(run, text[:80]) for run, text in zip(runs, column.texts, strict=True) if text]
-    said = sum(
-        any(probe in part for event in run.events[:4] for part in _strings(event)) or probe in run.text[:4000]
-        for run, probe in here
-    )
-    return bool(here) and said >= 0.5 * len(here)
-
-
-def _strings(value: Any, depth: int = 0) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if depth > 6 or not isinstance(value, dict | list):
-        return []
-    inner = value.values() if isinstance(value, dict) else value[:50]
-    return [text for one in inner for text in _strings(one, depth + 1)]
-
-
-def _labels(part: _Part) -> None:
-    """Which step was the mistake, and whose, as attribution sets say it."""
-    labels: dict[str, Any] = {}
-    for column in part.columns if part.names else ():
-        here = [value for value in column.values if value is not MISSING and value is not None]
-        if column.near != "run" or not here or affinity(column.name, Meaning.MISTAKE) < 0.9:
-            continue
-        spoken = set(column.name.lower().replace(".", "_").split("_"))
-        if "step" in spoken and all(str(value).lstrip("-").isdigit() for value in here):
-            at = [(int(str(v)), len(run.events)) for v, run in zip(column.values, part.runs, strict=True) if v in here]
-            if all(-1 <= step <= n for step, n in at):
-                labels |= {"mistake_step": column.spec, "step_base": 1 if any(step == n for step, n in at) else 0}
-        elif "agent" in spoken and all(isinstance(value, str) for value in here):
-            labels["mistake_agent"] = column.spec
-    if "mistake_step" in labels:
-        part.run["labels"] = labels
-        part.mapped.append(Mapped(str(labels["mistake_step"]), "labels", 1.0, 0.8, "named after the decisive mistake"))
-
-
-def _hidden(part: _Part, spec: Mapping[str, Any]) -> list[str]:
-    """Every place of the run, and of the document around it, that no record reads and that names no task, id or group:
-    so that no later change of the spec shows to a step what was known only afterwards."""
-    base = {**spec, "run": {key: part.run[key] for key in ("preamble",) if key in part.run}, **HEAD}
-    try:
-        read = [one.place for one in Adapter(base).program.readings.record]
-    except AdapterError:
-        read = []
-    keep: list[tuple[str, Place]] = [("$", place) for place in event_places(spec)]
-    names = {"run": "$", "document": "%"}
-    runs_at = (
-        next((one.steps for one in [Adapter(base).program.container.run.place] if one is not None), ()) if read else ()
-    )
-    for one in read:
-        if one.root == "document" and one.steps[: len(runs_at)] == runs_at:
-            keep.append(("$", _plain(one.steps[len(runs_at) :])))
-        if one.root in names:
-            keep.append((names[one.root], _plain(one.steps)))
-    named = {canonical(part.run.get(key)) for key in ("id", "task")} | set(
-        map(canonical, part.run.get("groups", {}).values())
-    )
-    shown = [c for c in part.columns if c.near == "run" and c.place]
-    kept = [("$", c.place) for c in shown if canonical(c.spec) in named] + keep
-    found: dict[str, None] = {}
-    for column in shown:
-        for depth in range(1, len(column.place) + 1):
-            place = column.place[:depth]
-            if place[-1] == JSON or isinstance(place[-1], tuple | int):
-                break  # inside a text or a list: that is hidden whole, or not at all
-            if not any(root == "$" and _meets(place, other) for root, other in kept):
-                found[spelled("$", place)] = None
-                break
-    return list(found)[:MOST_HIDDEN]
-
-
-def _plain(steps: Sequence[Any]) -> Place:
-    place: list[Any] = [step[1] if step[0] == "name" else None for step in steps]
-    return tuple(place)
-
-
-def _meets(place: Place, other: Place) -> bool:
-    """Is one of the places the other, or in it? None stands for any step."""
-    return all(a is None or b is None or a == b for a, b in zip(place, other, strict=False))
-
-
-def _strangers(part: _Part) -> None:
-    """Files among the samples that hold no run of this format."""
-    found = part.seen.strangers
-    if found:
-        files = len({run.file for run in part.runs}) + len(found)
-        shown = "; ".join(f"{path} ({why.rpartition(': ')[2][:80]})" for path, why in found[:3])
-        part.notes.append(f"{len(found)} of {files} files hold no run of this format and are left out: {shown}")

@@ -1,38 +1,24 @@
-"""The runs of the samples as the interpreter finds them under a container and events, and what each place of them
-holds: columns of one value a run, from which the fields of runs are chosen."""
+"""The runs of the samples as the interpreter finds them under a container and events; columns of one value a run."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from prefixguard.errors import AdapterError, PrefixGuardError, TraceError
+from prefixguard.errors import PrefixGuardError, TraceError
 from prefixguard.induce.samples import Samples
-from prefixguard.stepview import MISSING, Adapter, Parser, Scope, contained, parse_path
+from prefixguard.induce.search.raw_places import Place
+from prefixguard.stepview import MISSING, Adapter, Scope, contained
 from prefixguard.stepview.events import expand, opened
 from prefixguard.stepview.found import Counts, Found
 from prefixguard.stepview.reader import _Companions
-from prefixguard.stepview.values import read_json
 from prefixguard.trace import open_documents
 
 #: Runs that are looked at; of files with many runs as many of each.
 MOST_RUNS = 600
-#: Places of a run that are looked at, how deep they lie, characters of a value that are kept, and
-#: elements of a list that are looked at by their names.
-MOST_PLACES, DEEPEST, LONGEST, MOST_LISTED = 1500, 7, 4000, 40
-#: Names of one object beyond which it is a map from ids to things, and no record.
-MOST_NAMES = 120
-#: Events, or lines, of a run in which the task may be told.
-FIRST, FIRST_EVENTS = 12, 4
-#: Events of a run that are looked at for fields which are said once: so many at its beginning and at its end.
-ENDS = 40
-
 HEAD = {"schema": "prefixguard/adapter/v1", "name": "probe", "version": "1.0.0"}
-Step = str | int | None | tuple[str | None, str]
-Place = tuple[Step, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,294 +155,8 @@ def _seen(program: Any, scope: Scope) -> SeenRun | None:
     return SeenRun(scope, tuple(events), False) if events else None
 
 
-def spelled(root: str, place: Place) -> str:
-    """A place as a path of the spec.
-
-    >>> spelled("$", ("info", "a b", 0, None))
-    '$.info["a b"][0][*]'
-    """
-    parts = [root]
-    for step in place:
-        if step is None:
-            parts.append("[*]")
-        elif isinstance(step, int):
-            parts.append(f"[{step}]")
-        elif isinstance(step, tuple):
-            parts.append(f"[{step[0]}={step[1]}]" if step[0] is not None else f".{step[1]}")
-        elif step and step.replace("_", "a").replace("-", "a").isalnum() and step.isascii() and not step[0].isdigit():
-            parts.append(f".{step}")
-        else:
-            parts.append(f"['{step}']" if '"' in step else f'["{step}"]')
-    return "".join(parts)
-
-
-#: Stands in a place for "the JSON that this text holds"; and characters of such a text.
-JSON, MOST_JSON = "\x00json", 200_000
-#: Names under which elements of a list are told apart, and what of a value can stand in the filter of a path.
-_MARKS = ("key", "name", "type", "kind", "id", "metric", "label", "op_name")
-_PLAIN_VALUE = re.compile(r"[\w .:/@-]{1,60}\Z")
-_TAG = re.compile(r"([A-Za-z_][\w.-]{0,40})[:=](\S.{0,80})\Z", re.DOTALL)
-
-
-def leaves(value: Any, skip: Sequence[Place] = (), place: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Values of objects inside objects, past the places of `skip`. Of a list of named objects what each name has, under
-    a step ("key", "score"); of a list of "name:value" texts what each name has, under a step (None, name); of a list of
-    numbers the last, too. Lists are yielded whole besides. What a text that is a JSON object has is under a step JSON.
-    """
-    if place in skip:
-        return
-    if isinstance(value, dict):
-        if len(place) < DEEPEST and len(value) <= MOST_NAMES:
-            for name, inner in value.items():
-                if isinstance(name, str) and name and not ("'" in name and '"' in name):
-                    yield from leaves(inner, skip, (*place, name))
-    elif place:
-        yield place, value[:LONGEST] if isinstance(value, str) else value
-        if isinstance(value, str) and value[:1] == "{" and len(value) <= MOST_JSON and JSON not in place:
-            inside = read_json(value)
-            if isinstance(inside, dict):
-                yield from leaves(inside, (), (*place, JSON))
-        if isinstance(value, list) and 0 < len(value) <= MOST_LISTED and len(place) < DEEPEST:
-            if all(isinstance(one, int | float) for one in value):
-                yield (*place, -1), value[-1]
-            elif all(isinstance(one, str) for one in value):
-                for tag in filter(None, map(_TAG.match, value)):
-                    yield (*place, (None, tag[1])), tag[2]
-            elif mark := _mark(value):
-                for one in value:
-                    for inner, found in leaves({name: v for name, v in one.items() if name != mark}):
-                        if not isinstance(found, list):
-                            yield (*place, (mark, one[mark]), *inner), found
-
-
-def _mark(listed: Sequence[Any]) -> str | None:
-    """The name under which every element has a text of its own that a filter can spell; None where there is none."""
-    if not all(isinstance(one, dict) for one in listed):
-        return None
-    for mark in _MARKS:
-        values = [one.get(mark) for one in listed]
-        if len(set(map(str, values))) == len(values) and all(
-            isinstance(v, str) and _PLAIN_VALUE.match(v) for v in values
-        ):
-            return mark
-    return None
-
-
-def value_at(root: str, place: Place) -> Any:
-    """How the spec reads a place: a path; the text of one where a filter finds a list; a pattern for a tag."""
-    if JSON in place:
-        at = place.index(JSON)
-        return {"json": value_at(root, place[:at]), "path": spelled("$", place[at + 1 :])}
-    last = place[-1] if place else None
-    if isinstance(last, tuple) and last[0] is None:
-        return {"re": f"(?m)^{re.escape(last[1])}[:=](.+)$", "of": {"text": spelled(root, place[:-1])}}
-    path = spelled(root, place)
-    return {"text": path} if any(isinstance(step, tuple) for step in place) else path
-
-
-def event_places(spec: Mapping[str, Any]) -> tuple[Place, ...]:
-    """Where the events are in the run, without the step over all of them; () is the run itself."""
-    events = spec["events"]
-    paths = [events] if isinstance(events, str) else []
-    if isinstance(events, dict):
-        inner = events.get("path", events.get("zip", events.get("flatten")))
-        paths = list(inner.values()) if isinstance(inner, dict) else inner if isinstance(inner, list) else [str(inner)]
-        if isinstance(events.get("split"), dict):
-            paths = [events["split"].get("of", "$.text")]
-    found = []
-    for path in paths[:1] if isinstance(events, dict) and "flatten" in events else paths:
-        path = path.get("path") if isinstance(path, dict) else path
-        try:
-            root, steps = parse_path(path, "events")
-        except AdapterError:
-            continue
-        if root == "$":
-            place = tuple(step[1] if step[0] == "name" else None for step in steps)
-            while place and place[-1] is None:
-                place = place[:-1]
-            found.append(place)
-    return tuple(found)
-
-
-def columns_of(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> list[Values]:
-    """Columns of the places of the runs, of the documents that hold them, of their keys and files, and of events."""
-    skip = event_places(spec)
-    n = len(runs)
-    table: dict[tuple[str, Place], list[Any]] = {}
-
-    def put(key: tuple[str, Place], i: int, value: Any) -> None:
-        if key in table or len(table) < MOST_PLACES:
-            table.setdefault(key, [MISSING] * n)[i] = value
-
-    seen: dict[int, list[tuple[Place, Any]]] = {}
-    for i, run in enumerate(runs):
-        if () not in skip:
-            for place, value in leaves(run.scope.run, (*skip, ("text",), ("body",)) if run.text else skip):
-                put(("$", place), i, value)
-        document = run.scope.document
-        if isinstance(document, dict) and document is not run.scope.run:
-            for place, value in seen.setdefault(id(document), list(leaves(document))):
-                put(("%", place), i, value)
-    found = [
-        Values(value_at(root, place), name_of(root, place), tuple(values), "run" if root == "$" else "document", place)
-        for (root, place), values in table.items()
-        if not (root == "%" and _holds_runs(values))
-    ]
-    if any(isinstance(run.scope.key, str) for run in runs):
-        found.append(Values("$key", "key", tuple(run.scope.key for run in runs), "run"))
-    return [*found, *_file_columns(runs), *event_columns(runs, skip, spec)]
-
-
-#: What the value of a named element is called.
-_VALUES = {"value", "score", "result", "data", "stringValue", "intValue", "boolValue", "doubleValue"}
-
-
-def name_of(root: str, place: Place) -> str:
-    """The place as a path of names, for the vocabulary; elements of lists go by what they are called, and so does the
-    one value that such an element has beside its name."""
-    if any(isinstance(step, tuple) for step in place):
-        while place[-1] in _VALUES:
-            place = place[:-1]
-    return spelled(root, tuple(step[1] if isinstance(step, tuple) else step for step in place if step != JSON))
-
-
-def _holds_runs(values: Sequence[Any]) -> bool:
-    return any(isinstance(value, list) and any(isinstance(item, dict | list) for item in value[:3]) for value in values)
-
-
-#: What numbers the repetitions of a task in a name: task__3fa9c1, task-2, task.1-of-3.
-REPETITION = (
-    r"^(.+?)(?:__[0-9A-Za-z]+|[._-](?:run|try|trial|attempt|rep|seed|r|s|t)?[._-]?(?:[0-9a-f]{6,}|[0-9]{1,3}))$"
-)
-
-
-def _file_columns(runs: Sequence[SeenRun]) -> Iterator[Values]:
-    """What the path of the file says: its name without the suffix, folders, and these without a number at the end."""
-    specs: list[Any] = [{"file": "stem"}, {"file": "parent"}]
-    specs += [{"file": "path", "re": "([^/]+)/[^/]+/[^/]+$"}, {"file": "path", "re": "([^/]+)/[^/]+/[^/]+/[^/]+$"}]
-    names = {run.file.rpartition("/")[2].partition(".")[2] for run in runs}
-    if len(names) == 1 and "." in (suffix := min(names)):
-        specs.append({"file": "name", "re": "^([^.]+)\\." + suffix.replace(".", "\\.") + "$"})
-    specs += [{"file": "stem", "re": REPETITION}, {"file": "parent", "re": REPETITION}]
-    for spec in specs:
-        values = read_value(spec, runs)
-        if len({value for value in values if value is not MISSING}) > 1:
-            yield Values(spec, "", values, "file")
-    for pattern in ("[_.-]([^_.-]+)$", "^([^_.-]+)[_.-]"):
-        values = read_value({"file": "stem", "re": pattern}, runs)
-        if values.count(MISSING) <= 0.2 * len(values) and len(set(values)) > 1:
-            yield Values({"file": "stem", "re": pattern}, "", values, "piece")
-
-
 def read_value(spec: Any, runs: Sequence[SeenRun]) -> tuple[Any, ...]:
     """What the interpreter finds under a value of the spec in every run. AdapterError where it is none."""
     adapter = probe({"container": "json", "events": "$.none[*]"}, {"groups": {"value": spec}})
     ((_, get),) = adapter.program.groups
     return tuple(get(run.scope) for run in runs)
-
-
-def event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], spec: Mapping[str, Any]) -> list[Values]:
-    """Fields that one event of a run has, and fields that all of its events have alike."""
-    events = spec["events"]
-    plain = isinstance(events, str) or (isinstance(events, dict) and "path" in events and "decode" not in events)
-    if not plain or len(skip) != 1 or None in skip[0]:
-        return []
-    base = spelled("$", skip[0])
-    n = len(runs)
-    table: dict[Place, dict[int, list[tuple[int, Any]]]] = {}
-    for i, run in enumerate(runs):
-        last = len(run.events) - 1
-        at = [*range(min(ENDS, last + 1)), *range(max(ENDS, last + 1 - ENDS), last + 1)]
-        for k in at:
-            for place, value in leaves(run.events[k]):
-                if isinstance(value, list) or (place not in table and len(table) >= MOST_PLACES):
-                    continue
-                table.setdefault(place, {}).setdefault(i, []).append((k, value))
-    found = []
-    for place, by_run in table.items():
-        if len(by_run) < 0.3 * n:
-            continue
-        ends = {i: len(runs[i].events) - 1 for i in by_run}
-        once = sum(len(said) == 1 for said in by_run.values()) >= 0.95 * len(by_run)
-        alike = all(
-            len({repr(value) for _, value in said}) == 1 and len(said) >= min(2 * ENDS, ends[i] + 1)
-            for i, said in by_run.items()
-        )
-        if not once and not alike:
-            continue
-        values = tuple(by_run[i][-1][1] if i in by_run else MISSING for i in range(n))
-        where = {0 if said[-1][0] == 0 else -1 if said[-1][0] == ends[i] else None for i, said in by_run.items()}
-        name = name_of("@", place)
-        if alike and not once:
-            found.append(Values(value_at(f"{base}[0]", place), name, values, "every", place))
-        elif where <= {0, -1} and len(where) == 1 and max(ends.values()) > 0:
-            (at_end,) = where
-            near = "first" if at_end == 0 else "last"
-            found.append(Values(value_at(f"{base}[{at_end}]", place), name, values, near, place))
-        elif max(ends.values()) > 0:
-            near = "last" if all(ends[i] - said[-1][0] < 3 for i, said in by_run.items()) else "once"
-            spec = value_at(f"{base}[*]", place)
-            found.append(Values({"text": spec} if isinstance(spec, str) else spec, name, values, near, place))
-    return found
-
-
-def heard_first(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> tuple[str | None, ...]:
-    """What the rules of the spec show of each run before its agent does anything; None where that is nothing."""
-    try:
-        program = Adapter({**spec, **HEAD, "run": {}}).program
-    except AdapterError:
-        return (None,) * len(runs)
-    found: list[str | None] = []
-    for run in runs:
-        listed = program.events.listing(run.scope)
-        events = [listed[: 20 * LONGEST]] if isinstance(listed, str) else list(listed)[:FIRST]
-        records: list[Any] = []
-        try:
-            with contained(run.file):
-                parser = Parser(program, run.scope, live=False)
-                for event in events:
-                    records += parser.observe(event)
-                    if records:
-                        break
-                records = records or parser.end()
-        except TraceError:
-            records = []
-        found.append(records[0].observation.strip() or None if records else None)
-    return tuple(found)
-
-
-def _said_at(value: Any, text: str, place: Place = ()) -> Iterator[Place]:
-    """Places of the run, in the first elements of its lists, whose text is one of those that were heard."""
-    if isinstance(value, str):
-        if len(value.split()) >= 4 and value.strip()[:200] in text:
-            yield place
-    elif len(place) < DEEPEST:
-        inner = list(enumerate(value[:FIRST_EVENTS])) if isinstance(value, list) else []
-        if isinstance(value, dict) and len(value) <= MOST_NAMES:
-            inner = [(name, one) for name, one in value.items() if name and not ("'" in name and '"' in name)]
-        for step, one in inner:
-            yield from _said_at(one, text, (*place, step))
-
-
-def heard_columns(runs: Sequence[SeenRun], heard: Sequence[str | None]) -> list[Values]:
-    """Where that text stands in most runs: a place in one of the first events, or the first line of its kind."""
-    counts: dict[tuple[str, Any], int] = {}
-    furthest: dict[str, int] = {}
-    for run, text in zip(runs, heard, strict=True):
-        if text is None:
-            continue
-        for place in {} if run.text else dict.fromkeys(_said_at(run.scope.run, text)):
-            path = spelled("$", place)
-            counts[path, None] = counts.get((path, None), 0) + 1
-        for k, line in enumerate(run.text.splitlines()[:FIRST] if run.text else ()):
-            begun = re.match(r"(\W{1,6}\s*|[\w -]{1,24}[:>]\s*)(\S.*)$", line)
-            if begun is not None and begun[2].strip() and begun[2].strip() in text:
-                counts[begun[1].rstrip(), "$.text"] = counts.get((begun[1].rstrip(), "$.text"), 0) + 1
-                furthest[begun[1].rstrip()] = max(k, furthest.get(begun[1].rstrip(), 0))
-    found = []
-    for (path, of), n in sorted(counts.items(), key=lambda item: -item[1])[:4]:
-        if n >= 0.6 * sum(text is not None for text in heard):
-            lines = f"\\A(?:[^\\n]*\\n){{0,{furthest.get(path, 0)}}}"
-            value = path if of is None else {"re": f"{lines}{re.escape(path)}[ \\t]*(?P<told>\\S[^\\n]*)", "of": of}
-            found.append(Values(value, "", read_value(value, runs), "heard"))
-    return found

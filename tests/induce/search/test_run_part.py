@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from prefixguard.induce.proposal import Choice, take_first
+from prefixguard.induce.proposal import Choice, Option, Proposal, take_first
 from prefixguard.induce.samples import open_samples
 from prefixguard.induce.search.evidence import Candidate, Evidence
-from prefixguard.induce.search.run_part import RunPart, run_part
+from prefixguard.induce.search.run_part import RunPart, run_part, surer_run
 from prefixguard.stepview import Adapter, read_runs
 
 RULES = [
@@ -322,8 +322,8 @@ def _odd(i: int) -> Any:
         deep = {"a": [deep]}
     odd = (
         10**400, float("1e308"), [], [[1], {"b": 2}, "c"], {"": 1, "a'\"b": 2}, deep, "\ud800", "x" * 100_000, None,
-        True,
-        [{"key": "a]b", "score": 1}, {"key": "a]b", "score": 2}], ["a:b", "a:c", ":"], {str(k): k for k in range(500)},
+        True, [{"key": "a]b", "score": 1}, {"key": "a]b", "score": 2}], ["a:b", "a:c", ":"],
+        {str(k): k for k in range(500)},
     )  # fmt: skip
     return odd[i % len(odd)]
 
@@ -354,3 +354,29 @@ def test_ways_to_tell_an_outcome(tmp_path: Path, told: Callable[[int], dict[str,
     folder = Folder(tmp_path, {"a.json": runs})
     assert folder.outcomes() == "fs" * 6
     assert [path for path in folder.part.hidden if next(iter(told(0))) in path]
+
+
+def test_a_proposal_of_the_rules_gets_the_outcome_that_the_search_is_sure_of(tmp_path: Path) -> None:
+    scores = (0.2, 0.71, 0.69, 0.9, 0.3, 0.8, 0.65, 0.95)
+    folder = Folder(
+        tmp_path, {"runs/a.json": many(8, reward=lambda i: scores[i]), "runs/config.json": {"pass_mark": 0.7}},
+        container={"format": "json", "runs": "$[*]", "files": "runs/a.json"},
+    )  # fmt: skip
+    half = {"of": "$.reward", "type": "number", "success": {"ge": 0.5}, "failure": {"lt": 0.5}}
+    guess = Choice("outcome", (Option("half", half, 0.3, ""),), 0, "")
+    spec = {**folder.spec, "run": {"id": "$.x", "outcome": half}}
+    ruled = Proposal(spec, choices=(guess,), notes=("Outcome from x",))
+    evidence = Evidence(open_samples(tmp_path))
+    try:
+        surer = surer_run(ruled, evidence, {})
+        assert surer.spec["run"]["outcome"]["success"] == {"ge": 0.7} and surer.spec["run"]["id"] == "$.x"
+        assert not surer.choices and [note for note in surer.notes if note.startswith("Outcome from $.reward")]
+        vague = Folder(tmp_path / "vague", {"a.json": many(8, verdict=lambda i: ("alpha", "beta")[i % 2])})
+    finally:
+        evidence.close()
+    evidence = Evidence(open_samples(tmp_path / "vague"))
+    try:
+        same = Proposal({**vague.spec, "run": {"id": "$.x"}})
+        assert surer_run(same, evidence, {}) is same
+    finally:
+        evidence.close()
