@@ -127,8 +127,10 @@ def _heads_of(line: str) -> Iterator[LineHead]:
     indented = tokens[0][0] == "space"
     if line.startswith("</") or (indented and (len(tokens) < 2 or not is_prompt(tokens[1][1]))):
         return
+    closed = "</" in line and len(tokens) > 8  # a tag and its text: no head behind the opening tag
+    shut = next((i for i, one in enumerate(tokens) if closed and one[1] == "<" and i), MOST_TOKENS)
     words = 0
-    for i, (kind, text) in enumerate(tokens[:MOST_TOKENS]):
+    for i, (kind, text) in enumerate(tokens[: min(shut, MOST_TOKENS)]):
         words += kind == "word"
         if words > MOST_WORDS:
             return
@@ -153,9 +155,7 @@ def _heads_of(line: str) -> Iterator[LineHead]:
             yield LineHead(tuple(tokens[: i + 1]), False)
             if indented:
                 return
-    if "</" in line and len(tokens) > 8:
-        return
-    if len(line) <= LONGEST_HEAD and len(tokens) <= MOST_TOKENS and tokens[-1][1][-1:] not in ",;({[":
+    if not closed and len(line) <= LONGEST_HEAD and len(tokens) <= MOST_TOKENS and tokens[-1][1][-1:] not in ",;({[":
         yield LineHead(tuple(tokens), True)
 
 

@@ -7,14 +7,17 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from prefixguard.induce.search.families.heads import HeadLine, LogLines
 from prefixguard.induce.search.families.text_logs import RunSplit
 from prefixguard.induce.search.spoken_names import role_of
+from prefixguard.stepview.schema import MOST_PATTERN
 
 #: Heads of one spec; events that are looked at.
 MOST_HEADS, MOST_EVENTS = 14, 4000
+#: Code points that the name of a head takes in an expression.
+LONGEST_NAME = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
     if sum(counts[key] for key in stamped) >= 0.6 * sum(counts[key] for key in able):
         often = sorted(stamped, key=lambda key: (-counts[key], key))[: MOST_HEADS - 1]
         bare = [key for key in counts if [kind for kind, _ in heads[key].tokens] == ["time"] and key not in often]
-        return [(*often, *bare)]
+        return [_fitting(lines, (*often, *bare))]
     again = [key for key in able if counts[key] >= 1.5 * runs]
     styles: Counter[str] = Counter()
     for key in again:
@@ -89,9 +92,16 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
     out: list[tuple[str, ...]] = []
     for option in options:
         kept = (*sorted(option | steps, key=lambda key: (-counts[key], key))[:MOST_HEADS], *once)
+        kept = _fitting(lines, kept)
         if kept and kept not in out:
             out.append(kept)
     return out
+
+
+def _fitting(lines: LogLines, heads: tuple[str, ...]) -> tuple[str, ...]:
+    """As many of the heads, from the first, as one expression may hold."""
+    sizes = accumulate(len(lines.heads[key].regex()) + LONGEST_NAME for key in heads)
+    return tuple(key for key, size in zip(heads, sizes, strict=True) if size <= MOST_PATTERN)
 
 
 def events_of(lines: LogLines, marks: Sequence[HeadLine], heads: frozenset[str], split: RunSplit) -> list[TextEvent]:
