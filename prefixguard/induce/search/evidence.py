@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Any
 
 from prefixguard.induce.samples import Kind, SampleFile, Samples
@@ -99,7 +100,7 @@ class Evidence:
     cache: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.files = tuple(_spread(self.samples.files, MOST_FILES))
+        self.files = tuple(_as_lines(_spread(self.samples.files, MOST_FILES)))
         each = max(2_000, MOST_VALUES // max(1, len(self.files)))
         for file in self.files:
             if file.kind in (Kind.JSON, Kind.JSONL):
@@ -195,6 +196,17 @@ def trimmed(value: Any, left: list[int]) -> Any:
             out.append(trimmed(item, left))
         return out
     return value
+
+
+def _as_lines(files: list[SampleFile]) -> list[SampleFile]:
+    """The files; one of a single line is lines too where others of its suffix are."""
+    suffixes = {PurePosixPath(file.path).suffix for file in files if file.kind is Kind.JSONL}
+    return [
+        replace(file, kind=Kind.JSONL, value=[file.value])
+        if file.kind is Kind.JSON and PurePosixPath(file.path).suffix in suffixes - {".json"}
+        else file
+        for file in files
+    ]
 
 
 def _spread(files: tuple[SampleFile, ...], n: int) -> list[SampleFile]:

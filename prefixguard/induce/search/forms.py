@@ -286,7 +286,7 @@ def _tells(tool: Field, args: Field) -> float:
         value = args.values[i] if isinstance(args.values[i], dict) else opened_json(args.values[i])
         if isinstance(value, dict):
             keys = tuple(sorted(value))
-            by[tool.values[i]][keys] += 1
+            by[str(tool.values[i])][keys] += 1
             whole[keys] += 1
     n = whole.total()
     if not n:

@@ -31,7 +31,7 @@ from prefixguard.stepview.parser import Parser
 WEIGHTS = {
     "explained": 2.0,  # share of what the events say that stands in records
     "whole": 2.0,  # share of what the documents say that stands in records
-    "once": 1.5,  # share of what stands in records that the runs say, and no more often
+    "once": 2.0,  # share of what stands in records that the runs say, and no more often
     "answered": 2.0,  # calls that have a result, results that have a call
     "tools": 1.5,  # names of tools are names, few and repeated, and tell the keys of the arguments
     "arguments": 1.0,  # arguments are there and parse
@@ -202,13 +202,13 @@ def said_by(
         source = adapter.program.events
         if source.levels:
             events = [inner for event in events for inner, *_ in expand(source, copy(run.scope), event)]
-        for event in events:
-            for is_deep, text in _placed_texts(event, most):
-                if hash(text) not in seen:
-                    seen.add(hash(text))
-                    found = words(text)
-                    counts.update(found)
-                    deep += is_deep * len(found)
+        placed = [one for event in events for one in _placed_texts(event, most)]
+        for is_deep, text in sorted(placed, key=lambda one: one[0]):  # what stands outside lists is no list's
+            if hash(text) not in seen:
+                seen.add(hash(text))
+                found = words(text)
+                counts.update(found)
+                deep += is_deep * len(found)
         evidence.cache[key] = counts, deep / max(1, counts.total())
     ready: tuple[Counter[str], float] = evidence.cache[key]
     return ready
@@ -354,9 +354,12 @@ def _answered(read: Sequence[_RunReading], n_calls: int) -> float:
 
 
 def _echoes(record: StepRecord) -> bool:
-    """Does the result only say the call again?"""
-    said = set(words(record.result[:600]))
-    return len(said) >= 3 and len(said & set(words(record.arguments))) >= 0.9 * len(said)
+    """Does the result only say the call again, or all of it with its name?"""
+    said, given = set(words(record.result[:600])), set(words(record.arguments[:600]))
+    if len(said) < 3 or len(given) < 2:
+        return False
+    whole = len(said & given) >= 0.9 * len(given) and set(words(record.tool)) <= said
+    return whole or len(said & given) >= 0.9 * len(said)
 
 
 def _tools(calls: Sequence[StepRecord]) -> float:
