@@ -23,6 +23,9 @@ from prefixguard.induce.search.told_text import text_columns
 from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import MISSING, Adapter, canonical
 
+#: From here on what the older rules did not find is taken.
+LIKELY = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class RunPart:
@@ -86,17 +89,23 @@ def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, st
 
 
 def surer_run(proposal: Proposal, evidence: Evidence, hints: Mapping[str, str]) -> Proposal:
-    """A proposal of the older rules with the outcome and the task of this way of weighing, where that is sure of them
-    and the records stay as they are. Its questions on these are answered then."""
+    """A proposal of the older rules with the outcome and the task of this way of weighing, where that is sure of them,
+    or the rules found none and they are likely. Its questions on these take the place of those that were open."""
     spec = {key: value for key, value in proposal.spec.items() if key not in ("run", "waived")}
     try:
         part = run_part(Candidate(spec, "rules"), evidence, hints=hints, ask=take_first)
     except PrefixGuardError:
         return proposal
-    sure = {one.field: one for one in part.mapped if one.field in ("outcome", "task") and one.confidence >= SURE}
-    sure = {name: one for name, one in sure.items() if not any(choice.field == name for choice in part.choices)}
-    run = {**proposal.spec.get("run", {}), **{name: part.run[name] for name in sure}}
-    if not sure or run == proposal.spec.get("run"):
+    before = proposal.spec.get("run", {})
+    asked = {choice.field for choice in part.choices}
+    found = {one.field: one for one in part.mapped if one.field in ("outcome", "task")}
+    sure = {
+        name: one
+        for name, one in found.items()
+        if (one.confidence >= SURE and name not in asked) or (one.confidence >= LIKELY and name not in before)
+    }
+    run = {**before, **{name: part.run[name] for name in sure}}
+    if run == before:
         return proposal
     made = {**proposal.spec, **part.extra, "run": run}
     if "outcome" in sure:
@@ -111,7 +120,10 @@ def surer_run(proposal: Proposal, evidence: Evidence, hints: Mapping[str, str]) 
         proposal,
         spec=made,
         mapped=(*(one for one in proposal.mapped if one.field not in sure), *sure.values()),
-        choices=tuple(choice for choice in proposal.choices if choice.field not in sure),
+        choices=(
+            *(choice for choice in proposal.choices if choice.field not in sure),
+            *(choice for choice in part.choices if choice.field in sure),
+        ),
         notes=notes,
     )
 

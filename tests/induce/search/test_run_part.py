@@ -380,3 +380,15 @@ def test_a_proposal_of_the_rules_gets_the_outcome_that_the_search_is_sure_of(tmp
         assert surer_run(same, evidence, {}) is same
     finally:
         evidence.close()
+
+
+def test_what_the_rules_did_not_find_is_taken_where_it_is_likely_and_the_question_stays(tmp_path: Path) -> None:
+    files = {f"{'kept' if i % 2 else 'undone'}/r{i}.json": {"messages": turns(3)} for i in range(8)}
+    folder = Folder(tmp_path, files, container="json")
+    evidence = Evidence(open_samples(tmp_path))
+    try:
+        surer = surer_run(Proposal({**folder.spec, "run": {}}), evidence, {})
+    finally:
+        evidence.close()
+    assert surer.spec["run"]["outcome"] == folder.part.run["outcome"]
+    assert [choice.field for choice in surer.choices] == ["outcome"]
