@@ -10,7 +10,7 @@ alone: they read, write, speak ... The number of the step, and with it how near 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,8 @@ def fit_behaviours(material: Material, runs: NDArray[np.int64], leaves: int) -> 
     symbols = np.full(len(held), -1, dtype=np.int32)
     kept: list[BehaviourSymbol] = []
     alone = (BehaviourSymbol(((name, 1),)) for name in CONSEQUENCES)
-    for symbol in dict.fromkeys((*_leaves(tree), *alone)):
+    least = {name: int(min((n for n in held[:, PLACES[name]].tolist() if n), default=1)) for name in ASKED}
+    for symbol in dict.fromkeys((*_leaves(tree, least), *alone)):
         holds = symbols < 0
         for name, count in symbol.asked:
             holds &= held[:, PLACES[name]] >= count
@@ -62,8 +63,11 @@ def fit_behaviours(material: Material, runs: NDArray[np.int64], leaves: int) -> 
     return Alphabet("behaviours", found, symbols, found.glosses, conditions, history, advice=advice)
 
 
-def _leaves(tree: DecisionTreeRegressor) -> Iterator[BehaviourSymbol]:
-    """The leaves at which something holds, those where a behaviour holds before those where it does not."""
+def _leaves(tree: DecisionTreeRegressor, least: Mapping[str, int]) -> Iterator[BehaviourSymbol]:
+    """The leaves at which something holds, those where a behaviour holds before those where it does not.
+
+    least: the count from which each behaviour holds; a test for no more than that asks whether it holds at all.
+    """
     t = tree.tree_
     waiting: list[tuple[int, dict[str, int]]] = [(0, {})]
     while waiting:
@@ -73,6 +77,7 @@ def _leaves(tree: DecisionTreeRegressor) -> Iterator[BehaviourSymbol]:
                 yield BehaviourSymbol(tuple(sorted(asked.items(), key=lambda pair: ASKED.index(pair[0]))))
             continue
         name = ASKED[t.feature[node]]
-        count = max(asked.get(name, 1), math.floor(t.threshold[node]) + 1)
+        count = math.floor(t.threshold[node]) + 1
+        count = max(asked.get(name, 1), count if count > least[name] else 1)
         waiting.append((int(t.children_left[node]), asked))
         waiting.append((int(t.children_right[node]), {**asked, name: count}))

@@ -270,13 +270,15 @@ def _doubts(walks: Walks, n_states: int) -> dict[int, str]:
 
 
 def _faults(material: Material, alarms: Sequence[_FirstAlarm]) -> tuple[tuple[str, int], ...]:
-    """Behaviours that hold at the steps of these alarms, with at how many; ties in the order of the catalogue."""
+    """Behaviours that hold at the steps of these alarms, with at how many; faults first, ties in the catalogue's
+    order."""
     held = material.corpus.held
     if held is None:
         return ()
     of = held[[one.step for one in alarms]] > 0
     counts = [(name, int(of[:, PLACES[name]].sum())) for name in _FAULTS]
-    return tuple(sorted(((name, n) for name, n in counts if n), key=lambda pair: -pair[1]))
+    held_at = [(name, n) for name, n in counts if n]
+    return tuple(sorted(held_at, key=lambda pair: (BY_NAME[pair[0]].kind == "neutral", -pair[1])))
 
 
 def _example(material: Material, alarms: Sequence[_FirstAlarm], fault: str) -> str:

@@ -389,7 +389,7 @@ def stems(one: Field) -> dict[str, str]:
     share none are left out.
 
     >>> stems(Field(("op",), dict(enumerate(["op/Tool.ls", "op/Tool.cat", "op/Bot.run"])), 3))
-    {'op/Tool.ls': 'op/Tool.', 'op/Tool.cat': 'op/Tool.'}
+    {'op/Tool.cat': 'op/Tool.', 'op/Tool.ls': 'op/Tool.'}
     """
     values = {v for v in one.values.values() if isinstance(v, str) and len(v) <= 200}
     counts = Counter(v[: hit.end()] for v in values for hit in re.finditer(r"[/:.]+", v) if hit.end() < len(v))
