@@ -34,6 +34,7 @@ from samples import take
 from prefixguard.induce.inferring import infer
 from prefixguard.induce.proposal import take_first
 from prefixguard.induce.samples import open_samples
+from prefixguard.induce.search.door import propose_by_search
 from prefixguard.stepview import Adapter, load_adapter, read_runs
 
 #: set -> shipped adapter
@@ -87,7 +88,8 @@ class Bench:
 
     def induced(self, folder: Path, name: str) -> Adapter:
         """What the tool makes of a folder; its spec is kept for a person to look at."""
-        proposal = infer(open_samples(folder), name=name, hints={}, ask=take_first)
+        propose = propose_by_search if self.args.engine == "search" else infer
+        proposal = propose(open_samples(folder), name=name, hints={}, ask=take_first)
         self.args.specs.mkdir(parents=True, exist_ok=True)
         (self.args.specs / f"{name}.json").write_text(
             json.dumps(dict(proposal.spec), indent=1, ensure_ascii=False) + "\n"
@@ -276,6 +278,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--engine", choices=("search", "both"), default="both", help="the search alone, or as it is used")
     parser.add_argument("--show", type=int, default=0, help="so many examples of each difference, on standard error")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/induction"))
     parser.add_argument("--specs", type=Path, default=Path("build/induction"), help="where induced specs are kept")
