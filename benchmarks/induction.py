@@ -277,7 +277,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--folds", type=int, default=3)
-    parser.add_argument("--engine", choices=("search", "both"), default="both", help="the search alone, or both")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--engine", choices=("search", "both"), default="both", help="search: it alone")
     parser.add_argument("--show", type=int, default=0, help="so many examples of each difference, on standard error")

@@ -381,7 +381,9 @@ def _in_json(node: Node, found: Mapping[int, Any], value: Any, one: Field, names
         if not isinstance(form.tool, str) or form.arguments is None or form.worth < 0.8:
             continue
         tool = {"json": value, "path": "$" + form.tool[1:]}
-        given = {"json": {"json": value, "path": "$" + form.arguments["json"][1:]}}
+        of = form.arguments["json"]
+        held_at = [{"json": value, "path": "$" + path[1:]} for path in (of["first"] if isinstance(of, dict) else [of])]
+        given = {"json": held_at[0] if len(held_at) == 1 else {"first": held_at}}
         yield CallForm(node, tool, given, frozenset(found), (one.place,), form.worth + 0.1, form.names)
 
 
