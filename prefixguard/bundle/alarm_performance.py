@@ -56,6 +56,11 @@ class AlarmPerformance:
     said: Mapping[str, float]
     notes: tuple[str, ...]
 
+    @property
+    def kept(self) -> int | None:
+        """Of how many of the cells the failure rate lies in the interval; None where there is no cell."""
+        return None if self.coverage is None else round(self.coverage * self.cells)
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {**asdict(self), "said": dict(self.said)}

@@ -128,7 +128,7 @@ def write_card(
     if automaton is not None:
         begins = ", ".join(map(str, automaton.clock))
         met = int(np.count_nonzero(automaton.edges.any(axis=0)))
-        never = f" ({automaton.n_symbols - met} more never met)" if met < automaton.n_symbols else ""
+        never = f" ({automaton.n_symbols - met} more came in no training run)" if met < automaton.n_symbols else ""
         shown = f" Shown to people in {', '.join(f'`{file}`' for file in pictures)}." if pictures else ""
         clock = f" A clock beside it gives every state other risks from step {begins} on." if begins else ""
         parts.append(
@@ -184,10 +184,10 @@ def _performance(found: AlarmPerformance) -> list[str]:
     ]
     agree = "not defined" if found.kappa is None else f"{found.kappa:.2f}"
     said = f"Cohen's kappa of its alarms with its teacher's, step by step: {agree}."
-    if found.coverage is not None and found.coverage_expected is not None:
+    if found.kept is not None and found.coverage_expected is not None:
         said += (
-            f" In {found.coverage:.0%} of {found.cells} states and spans of the clock the failure rate of the test "
-            f"runs lies in the 90% interval; exact risks would give {found.coverage_expected:.0%}."
+            f" {found.kept} of {found.cells} of the 90% intervals that ten test runs or more came to hold the share of "
+            f"them that failed; exact risks would give {found.coverage_expected * found.cells:.1f}."
         )
     notes = "\n".join(f"- {_plain(note)}" for note in found.notes)
     measured = (
@@ -229,7 +229,8 @@ def _common(calibration: Calibration) -> str:
     return (
         f"ALARM above an outcome risk of {thresholds.alarm:.4f}"
         + (f" for {policy.consecutive} steps in a row" if policy.consecutive > 1 else "")
-        + f", WATCH above {thresholds.watched_from:.4f}. Of runs that would succeed, at most {policy.budget:.0%} "
+        + (f", WATCH above {thresholds.watch:.4f}" if thresholds.watch < thresholds.alarm else ", never WATCH")
+        + f". Of runs that would succeed, at most {policy.budget:.0%} "
         f"raise an alarm, with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a "
         f"task, {thresholds.allowed} above the threshold allowed)."
     )

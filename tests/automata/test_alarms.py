@@ -151,6 +151,11 @@ def test_where_runs_are_cut_is_said() -> None:
     sides = {Side.TRAIN: np.arange(40), Side.CALIBRATION: np.arange(40, 60), Side.TEST: np.arange(60, 80)}
     said = "No training run has more than 8 steps, and 50 % have as many, of which 100 % failed: near step 8 the number"
     assert _cap(lay_out(featurise(runs), sides, teach=False)).startswith(said)
+    assert "A test run has" not in _cap(lay_out(featurise(runs), sides, teach=False))
+    runs[70] = run_of("r70", [{"tool": "find"}] * 11, failed=False)
+    assert _cap(lay_out(featurise(runs), sides, teach=False)).endswith(
+        " A test run has 11: past step 8 nothing was learned."
+    )
     spread = [run_of(f"r{n}", [{"tool": "find"}] * (3 + n % 40), failed=n % 2 == 1) for n in range(80)]
     assert _cap(lay_out(featurise(spread), sides, teach=False)) == ""
 

@@ -138,7 +138,7 @@ def test_each_threshold_that_is_missed_has_its_sentence() -> None:
     assert "20 test runs, fewer than 30" in sentence
 
 
-@pytest.mark.parametrize(("visits", "said"), [((70, 20, 10), "1 of 3 visited states"), ((70, 20, 0), None)])
+@pytest.mark.parametrize(("visits", "said"), [((70, 20, 10), "1 of the 3 states"), ((70, 20, 0), None)])
 def test_thin_states_count_where_runs_went(visits: tuple[int, ...], said: str | None) -> None:
     """A state that no training run ended in, as the start, is not to be held against an automaton."""
     strings, teacher = drawn()

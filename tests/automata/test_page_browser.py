@@ -429,7 +429,7 @@ def test_the_glossary_sorts_and_shows_all_symbols(browser: Browser, folder: Path
     browser.run("[...document.querySelectorAll('#glossary th button')].find(b => b.innerText === 'Steps').click()")
     assert browser.run(rows) == sorted(range(12), key=lambda at: (-summary.entries[at].count, at))
     marked = (
-        "[...document.querySelectorAll('#glossary tr')].filter(r => r.innerText.includes('reads history'))"
+        "[...document.querySelectorAll('#glossary tr')].filter(r => r.innerText.includes('rests on earlier steps'))"
         ".map(r => Number(r.dataset.symbol))"
     )
     assert sorted(browser.run(marked)) == [entry.symbol for entry in summary.entries if entry.reads_history]

@@ -294,14 +294,17 @@ def test_a_span_that_shares_its_risk_with_a_neighbour_is_known_by_the_runs_of_bo
 
 
 @pytest.mark.parametrize("collapsed", [False, True])
-def test_the_start_stands_at_its_own_risk(collapsed: bool) -> None:
-    """No step ends there, so it is the failure rate of the runs, not the risk of the state that lends it evidence."""
+def test_a_start_without_readings_stands_where_the_failure_rate_puts_it_and_has_no_risk(collapsed: bool) -> None:
     summary = started_elsewhere(invented_summary(24, clock=(5, 12)))
     for base in (0.01, 0.34, 0.99):
         scene = scene_of(replace(summary, base=base), collapsed=collapsed)
         (start,) = [node for node in scene.nodes if node.start]
         assert start.level == level_of(base, scene.levels)
-        assert collapsed or (start.risk, start.lines) == (base, (f"{base:.2f}".removeprefix("0"),))
+        assert collapsed or (start.risk, start.lines, start.colour) == (base, ("start",), "#ffffff")
+        others = [node for node in scene.nodes if not node.start]
+        assert all(node.colour == scene.levels[node.level].colour for node in others)
+        shares = {line for node in scene.nodes if len(node.states) > 1 for line in node.lines[:2]}
+        assert not any(f"{base:.2f}".removeprefix("0") in line for line in shares)
 
 
 @pytest.mark.parametrize("clock", [(), (10, 20)])

@@ -138,7 +138,8 @@ def test_alarms_that_the_step_number_raises_are_flagged_with_the_risk_before(
     it = replace(lab, automaton=replace(lab.automaton, risk=risk), risks=risk[lab.test_states, column])
     flags = [flag for one in ranked(it, 0.5) for flag in one.flags if "by the number of the step" in flag]
     assert bool(flags) == bool(said)
-    assert all(f"its risk is {said} at most, not above the threshold." in flag for flag in flags)
+    risk_before = f"some steps earlier this state's risk is {said} at most, not above the threshold."
+    assert all(risk_before in flag for flag in flags)
     stayed: Counter[int] = Counter()
     for a, b in pairwise(it.test.first.tolist()):
         t = next((t for t in range(a, b) if it.risks[t, 1] > 0.5), None)
@@ -147,7 +148,7 @@ def test_alarms_that_the_step_number_raises_are_flagged_with_the_risk_before(
     for one in ranked(it, 0.5):
         for flag in one.flags:
             if "by the number of the step" in flag:
-                runs = f"because runs stayed in this state, as {stayed[one.state]:,} of them did"
+                runs = f"{stayed[one.state]:,} of these runs were in this state already."
                 assert (runs in flag) == (stayed[one.state] > 0)
 
 
@@ -188,6 +189,8 @@ def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds(
         for name, count in counted[:2]:
             of = BY_NAME[name]
             assert f"At {count} of these 6 alarms: {of.sentence} To change: {of.advice}" in sentence
+    (alone,) = changes((replace(raising[0], failed=1),))
+    assert alone.startswith(f"State {raising[0].state} raises the only first alarm on failed runs and ")
     silent = tuple(replace(one, faults=()) for one in found)
     for sentence, one in zip(changes(silent), raising, strict=False):
         assert "the automaton has nothing to advise" in sentence
@@ -218,9 +221,10 @@ def test_alarms_that_the_clock_raised_are_flagged(lab: Learned) -> None:
         of_clock[state] += column > 0 and lab.automaton.risk[state, column - 1, 1] <= threshold
         steps.setdefault(state, []).append(at + 1)
     for one in ranked(lab, threshold):
-        told = [flag for flag in one.flags if "clock" in flag]
+        told = [flag for flag in one.flags if "number of the step" in flag]
         assert bool(told) == (2 * of_clock[one.state] > of_all[one.state])
-        start = f"{of_clock[one.state]} of its {of_all[one.state]} first alarm"
+        only = of_all[one.state] == 1
+        start = "Its only first alarm" if only else f"{of_clock[one.state]} of its {of_all[one.state]} first alarms"
         assert all(flag.startswith(start) for flag in told)
         assert list(one.at) == sorted(steps.get(one.state, []))
     assert 0 < of_clock.total() < of_all.total()

@@ -80,7 +80,7 @@ def test_an_automaton_that_says_how_its_alarms_did_names_the_release_that_reads_
     bundle = open_bundle(tmp_path / "b")
     assert "| automaton | 41 of 82, 50% [40, 60] | 5 of 158, 3% [1, 6] | 20 of 82, 24% [16, 34] | 4 |" in bundle.card
     assert "Cohen's kappa of its alarms with its teacher's, step by step: 0.34." in bundle.card
-    assert "the 90% interval; exact risks would give 85%." in bundle.card
+    assert "36 of 52 of the 90% intervals" in bundle.card
     again = parts_of(bundle)  # as for other thresholds: they did not alarm like this
     assert again.automaton is not None and b"performance" not in again.automaton
 

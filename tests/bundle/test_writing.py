@@ -190,7 +190,7 @@ def test_the_watch_mark_is_the_one_in_force() -> None:
     """A watch mark above the alarm's is passed with the alarm."""
     calibration = tiny_monitor.parts().calibration
     high = replace(calibration, thresholds=replace(calibration.thresholds, watch=0.9))
-    assert "WATCH above 0.7000" in write_card(ADAPTER, high, {})
+    assert "ALARM above an outcome risk of 0.7000, never WATCH." in write_card(ADAPTER, high, {})
 
 
 def test_long_and_odd_content_stays_one_page() -> None:

@@ -185,6 +185,7 @@ def _ranked(automaton: Automaton, entries: tuple[Entry, ...], text: _Say) -> tup
             steps=(2, 8 + at, 20),
             at=tuple(range(8, 8 + alarms[at] + at % 2)) if at < len(alarms) else (),
             flags=(said[at],) if at < len(said) and said[at] else (),
+            earliest=1,
             doubt="72 % of the 25 test runs that came here failed; by its risks 32 % would." if at == 5 else "",
             faults=(("same_call_same_result", alarms[at]),) if at < min(len(alarms), 2) else (),
             example=text(f"run r{at}, step 7: books", at) if at < len(alarms) else "",

@@ -13,6 +13,7 @@ from typing import Any
 from prefixguard.automata.alphabets import ALPHABETS
 from prefixguard.automata.learners import LEARNER_WORDS
 from prefixguard.automata.page.front import alarm_blocks, alarms_at, state_blocks
+from prefixguard.automata.page.words import words_of
 from prefixguard.automata.picture.risk_levels import RiskLevel, level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
 from prefixguard.automata.picture.svg import to_svg
@@ -20,7 +21,7 @@ from prefixguard.automata.summary import AutomatonSummary, Fidelity, Replay, Sta
 from prefixguard.automata.summary.replays import TEXT_LETTERS
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
 from prefixguard.automata.summary.wording import RiskWords, count_text, many_lines, one_line, risk_text, share_text
-from prefixguard.results import Facts, blocks_to_html, ink_on, offline_page
+from prefixguard.results import Bullets, Facts, blocks_to_html, ink_on, offline_page
 
 #: Scripts, in the order in which they run; all share one scope.
 SCRIPTS = ("words.js", "graph.js", "details.js", "glossary.js", "curve.js", "replay.js", "page.js")
@@ -56,6 +57,7 @@ def to_page(summary: AutomatonSummary) -> bytes:
     parts = {
         "name": html.escape(name),
         "summary": html.escape(_summary(summary)),
+        "words": blocks_to_html([Bullets(tuple(f"{word}: {meaning}" for word, meaning in words_of(summary)))]),
         "alarms": blocks_to_html(alarm_blocks(summary.performance, summary.base)),
         "ranked": blocks_to_html(state_blocks(summary)),
         "fidelity": "\n".join(_fidelity(summary.fidelity)),
@@ -75,7 +77,7 @@ def _summary(summary: AutomatonSummary) -> str:
     automaton = summary.automaton
     met = sum(entry.count > 0 for entry in summary.entries)
     rest = len(summary.entries) - met
-    more = f", {rest:,} more never met" if rest else ""
+    more = f" ({rest:,} more came in no training run)" if rest else ""
     clock = ""
     if automaton.clock:
         steps = ", ".join(str(step) for step in automaton.clock)
@@ -91,9 +93,9 @@ def _summary(summary: AutomatonSummary) -> str:
 
 
 def _kind(what: str, option: str, name: str, words: Mapping[str, str]) -> str:
-    """What symbols or states are, with the name of the option that chose them."""
+    """What symbols or states are, with the name by which the option of the export chose them."""
     said = words[name].partition(":")[0].partition(";")[0] if name in words else "of a kind of its own"
-    return f"{what} (--{option} {one_line(name, 40)}): {said}."
+    return f"{what}: {said} ({option} {one_line(name, 40)})."
 
 
 def _fidelity(fidelity: Fidelity) -> Iterator[str]:
@@ -219,7 +221,7 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
         "flags": alarms.flags,
         "doubt": alarms.doubt,
         "alarms": [alarms.failed, alarms.successful],
-        "alarms_at": alarms_at(summary, figures),
+        "alarms_at": alarms_at(summary, figures, alarms.earliest),
     }
     return {
         **known,

@@ -19,7 +19,9 @@ function gauge(value, [low, high]) {
 const heading = (text) => make("h3", {}, text);
 const toState = (state, { choose }) => word(`state ${state}`, () => choose("states", `s${state}`));
 const toSymbol = (symbol, { search }) => word(quote(gloss(symbol)), () => search(symbol));
-const bounds = (level) => `${level.says} ${range([level.low, level.high])}`;
+// A level in words: its risks are above the lower end.
+const bounds = ({ says, low, high }) => says + (low > 0 ? ` above ${risk(low)}` : "")
+  + (high < 1 ? ` ${low > 0 ? "to" : "up to"} ${risk(high)}` : "");
 const andMore = (symbols) => (symbols.length > 1 ? ` and ${symbols.length - 1} more` : "");
 const total = (edges) => Math.max(edges.reduce((sum, edge) => sum + edge.count, 0), 1);
 
@@ -37,7 +39,7 @@ function guess(columns) {
 }
 
 function evidence(state, links) {
-  const least = state.columns.length > 1 ? "at least " : "";
+  const least = state.columns.length > 1 && state.runs > 0 ? "at least " : "";
   const own = `${count(state.steps, "held-out step")} of ${least}${count(state.runs, "run")}`;
   if (state.stand_in !== null) {
     const text = `Its own evidence is thin (${own}), so its risk is that of `;
@@ -69,12 +71,15 @@ function byTheClock(state) {
       when,
       cell(risk(first.outcome), make("small", {}, range(first.interval), first.outside ? " outside" : "")),
       cell(risk(low) === risk(high) ? risk(low) : range([low, high])),
-      cell(`${number(steps)} / ${columns.length > 1 ? "≥ " : ""}${number(runs)}`),
+      cell(`${number(steps)} / ${columns.length > 1 && runs > 0 ? "≥ " : ""}${number(runs)}`),
     );
   });
   const heads = ["when", "outcome", "imminent", "steps / runs"]
     .map((text, at) => make("th", { class: at ? "number" : "" }, text));
-  return [heading("By the clock"), table(heads, rows)];
+  const summed = state.columns.some(({ pool, runs }, at) => pool !== at && runs > 0);
+  const why = summed && make("p", { class: "measured" }, "≥: steps are added up over these spans; runs are those of the "
+    + "span with most, for a run may be in several.");
+  return [heading("By the clock"), table(heads, rows), why];
 }
 
 // Where a node leads, and from where it is reached.
@@ -117,7 +122,7 @@ function stateDetails(at, links) {
     return [
       make("p", {}, make("b", { class: "big" }, `State ${at} `), chip("start", "")),
       make("p", {}, "Every run begins here, and no step ends here: no reading comes from this state. "
-        + `Its risk, ${risk(state.outcome)}, is the share of training runs that failed.`),
+        + `It stands where the share of training runs that failed, ${risk(state.outcome)}, puts it.`),
       ways(sheets.states, `s${at}`, links),
     ];
   }

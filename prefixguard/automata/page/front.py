@@ -23,9 +23,9 @@ def alarm_blocks(found: AlarmPerformance, base: float) -> Iterator[Block]:
     n = found.failed + found.successful
     shares = f" {share_text(found.failed / n)} of them failed, of the training runs {share_text(base)}." if n else ""
     yield Text(
-        f"First alarms on {runs} that nothing was learned from.{shares} The teacher is the monitor that the automaton "
-        "was learned from. Every row has a threshold of its own, at the same budget of false alarms, "
-        f"{share_text(found.budget)}; in brackets the 95 % interval, over tasks: runs of one may alarm together."
+        f"First alarms on {runs}, the test runs.{shares} Every row has a threshold of its own, at the same budget of "
+        f"false alarms, {share_text(found.budget)}; in brackets the 95 % interval, over tasks: runs of one may alarm "
+        "together."
     )
     left = f"with more than {count_text(found.horizon, 'step')} left"
     names = ("Failures caught", "False alarms", left, "Median steps left")
@@ -59,12 +59,12 @@ def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:
         sign = "−" if found.kappa < 0 else ""
         meaning = "Cohen's kappa of its alarms with its teacher's, step by step: 1 is the same, 0 is chance"
         yield "Same alarms", sign + risk_text(abs(found.kappa)), meaning
-    if found.coverage is not None and found.coverage_expected is not None:
+    if found.kept is not None and found.coverage_expected is not None:
         meaning = (
-            f"of {found.cells} states and spans of the clock have a failure rate of test runs inside their 90 % "
-            f"interval; if every risk were exact it would be {share_text(found.coverage_expected)}: few runs scatter"
+            "90 % intervals that ten test runs or more came to hold the share of them that failed; exact risks would "
+            f"give {found.coverage_expected * found.cells:.1f}"
         )
-        yield "Intervals kept", share_text(found.coverage), meaning
+        yield "Intervals kept", f"{found.kept:,} of {found.cells:,}", meaning
 
 
 def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
@@ -78,10 +78,9 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     yield Bullets(todo or nothing, "What to change")
     yield Text(
         f"States by first {said} on test runs; a run has one at most. Step: the median, and from the tenth to the "
-        "ninetieth percentile. A span of the clock: the steps from one at which risks change to the next. Usual: the "
-        "median risk over the steps there; its interval is of the held-out runs alone, so a risk outside it rests on "
-        "training runs. Thin: fewer than ten held-out runs. At most a tenth of the states said to fail otherwise than "
-        "by their risks are expected to be so by chance.",
+        "ninetieth percentile. The interval of a usual risk is of the held-out runs alone, so a risk outside it rests "
+        "on training runs. Thin: fewer than ten held-out runs. A flag says where test runs failed more or less often "
+        "than the risks say; one in ten of such flags may be chance.",
         "faint",
     )
     if summary.expressions:
@@ -109,8 +108,8 @@ def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str
         said.append(f"On test runs first alarms came at {where}{half}.")
     if summary.alarm is not None and summary.watch >= summary.alarm:
         said.append(
-            f"It never says WATCH, for ALARM begins at {summary.risks.risk(summary.alarm)} already, the lowest risk "
-            "that keeps the budget of false alarms. Up to it the word is OK, however high the risk: OK is not safe."
+            f"It never says WATCH: it says ALARM above {summary.risks.risk(summary.alarm)}, the lowest threshold that "
+            "keeps the budget of false alarms, and OK up to there, however high the risk: OK is not safe."
         )
     return " ".join(said)
 
@@ -135,7 +134,9 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
                 f"{one.state}" if state.entered else f"{one.state} (start)",
                 (f"{one.failed:,}", f"{share_text(one.share)} of them" if one.failed else ""),
                 f"{one.successful:,}",
-                (risks.risk(state.outcome), risks.range(state.least, state.peak) if clock else ""),
+                (risks.risk(state.outcome), risks.range(state.least, state.peak) if clock else "")
+                if state.entered
+                else ("none", f"{share_text(summary.base)} of training runs fail"),
                 (
                     risks.risk(state.usual),
                     risks.range(state.low, state.high) + (", outside" if state.outside else "")
@@ -147,7 +148,7 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
                     f"risk of state {state.stand_in}" if borrowed else "thin" if state.thin else "",
                 ),
                 "–" if one.steps is None else (f"{one.steps[1]}", f"{one.steps[0]}–{one.steps[2]}"),
-                alarms_at(summary, state),
+                alarms_at(summary, state, one.earliest),
                 one.sentence,
                 whose,
                 " ".join(filter(None, (*one.flags, one.doubt))),
@@ -156,25 +157,29 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
     return TableBlock.of("", [*head, *words], rows)
 
 
-def alarms_at(summary: AutomatonSummary, state: StateFigures) -> str:
-    """In which spans of the clock the risk is above the threshold, known or not: live it is read all the same."""
+def alarms_at(summary: AutomatonSummary, state: StateFigures, earliest: int) -> str:
+    """In which spans of the clock the risk is above the threshold, known or not: live it is read all the same. No step
+    before the earliest at which any run was there is named."""
     said, sounded = [], None
+    clock = summary.automaton.clock
     for first, risk in enumerate(state.by_clock):
         if risk > summary.sounds_above and state.entered and state.pools[first] == first:
             last = max(at for at, pool in enumerate(state.pools) if pool == first)
+            if last < len(clock) and clock[last] <= earliest:
+                continue
             guess = "" if any(state.known[first : last + 1]) else ", where no held-out run was"
             if sounded is not None and sounded + 1 < first:
                 between = sorted(state.by_clock[sounded + 1 : first])
                 low, high = (summary.risks.risk(end) for end in (between[0], between[-1]))
                 said.append(f"in between {low if low == high else f'{low}–{high}'}, for there runs fail less often")
-            said.append(f"{_steps(summary.automaton.clock, first, last)}, {summary.risks.risk(risk)}{guess}")
+            said.append(f"{_steps(clock, first, last, earliest)}, {summary.risks.risk(risk)}{guess}")
             sounded = last
     return "; ".join(said)
 
 
-def _steps(clock: Sequence[int], first: int, last: int) -> str:
-    """Spans of the clock, from one to another, in words."""
-    begin = clock[first - 1] if first else 1
+def _steps(clock: Sequence[int], first: int, last: int, earliest: int) -> str:
+    """Spans of the clock, from one to another, in words; they begin at the earliest step or later."""
+    begin = max(clock[first - 1] if first else 1, earliest)
     if last == len(clock):
-        return f"step {begin} and later" if clock and first else "all steps"
+        return f"step {begin} and later" if begin > 1 else "all steps"
     return f"step {begin}" if clock[last] - 1 == begin else f"steps {begin}–{clock[last] - 1}"

@@ -16,18 +16,15 @@ const labelled = (title, content, kind = "") =>
   make("td", { "data-label": title, class: kind }, make("div", {}, content));
 const small = (...content) => make("div", { class: "measured" }, ...content);
 
-function termList(terms) {
-  if (!terms.length) return null;
-  const pieces = terms.slice(0, 8).map(([term, weight], at) =>
-    [at ? ", " : "", quote(term), weight === null ? "" : ` ${weight.toFixed(2)}`]);
-  return small("Terms: ", pieces);
-}
+const metSymbols = data.symbols.map((symbol, at) => at).filter((at) => data.symbols[at].count > 0);
+// Whether a symbol rests on earlier steps is said where symbols differ in it.
+const historyTells = new Set(metSymbols.map((at) => data.symbols[at].reads_history)).size > 1;
 
 function glossaryRow(symbol, at, links) {
   const cells = {
     number: String(at),
-    gloss: [toSymbol(at, links), symbol.reads_history && make("div", {}, chip("reads history", "history"))],
-    condition: [quote(symbol.condition), symbol.advice && small(`To change: ${symbol.advice}`), termList(symbol.terms)],
+    gloss: [toSymbol(at, links), historyTells && symbol.reads_history && make("div", {}, chip("rests on earlier steps", "history"))],
+    condition: [quote(symbol.condition), symbol.advice && small(`To change: ${symbol.advice}`)],
     tools: [shares(symbol.tools), shares(symbol.statuses)],
     count: [number(symbol.count), small(share(symbol.share))],
     change: signed(symbol.risk_change),
@@ -36,8 +33,6 @@ function glossaryRow(symbol, at, links) {
   const kind = { count: "number", change: "number" };
   return make("tr", { "data-symbol": at }, COLUMNS.map(([name, title]) => labelled(title, cells[name], kind[name])));
 }
-
-const metSymbols = data.symbols.map((symbol, at) => at).filter((at) => data.symbols[at].count > 0);
 
 function showGlossary(links) {
   const rows = new Map(metSymbols.map((at) => [at, glossaryRow(data.symbols[at], at, links)]));

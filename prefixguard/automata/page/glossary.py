@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from prefixguard.automata.page.words import words_of
 from prefixguard.automata.summary import AutomatonSummary, Entry
 from prefixguard.automata.summary.wording import count_text, one_line, share_text, signed_text
 from prefixguard.results import Block, Column, Heading, TableBlock, Text, escaped, to_markdown
@@ -24,21 +25,29 @@ def to_glossary(summary: AutomatonSummary) -> str:
 def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
     alphabet, learner = (one_line(name, NAME_LETTERS) for name in (summary.alphabet, summary.learner))
     met = [entry for entry in summary.entries if entry.count]
+    tells = len({entry.reads_history for entry in met}) > 1  # else the column would say the same of all
     yield Text(
         f"{count_text(len(met), 'symbol')} of alphabet {alphabet}, on which an automaton of"
         f" {count_text(summary.automaton.n_states, 'state')} runs (learner {learner}). Computed from training steps."
-        " Risk change: how much the outcome risk changes on average when the symbol comes. History: the symbol"
-        " depends on earlier steps of the run, not on the step alone. Terms: words by which the symbol's steps stand"
-        " out, with how much more they weigh there than elsewhere; they describe it and do not define it."
+        " Risk change: how much the outcome risk changes on average when the symbol comes."
+        + (" History: the symbol rests on earlier steps of the run, not on the step alone." if tells else "")
     )
+    yield from (Text(f"{word}: {meaning}") for word, meaning in words_of(summary))
     yield from (Text(f"Audit with care: {one_line(said, SENTENCE_LETTERS)}", "care") for said in summary.fidelity.care)
     names = ("Steps", "Share", "Risk change")
     head = [Column("No.", "number"), Column("Symbol", "text"), *(Column(name, "number") for name in names)]
     rows = [
-        (str(e.symbol), _gloss(e), f"{e.count:,}", share_text(e.share), signed_text(e.risk_change), _history(e))
+        (
+            str(e.symbol),
+            _gloss(e),
+            f"{e.count:,}",
+            share_text(e.share),
+            signed_text(e.risk_change),
+            *((_history(e),) if tells else ()),
+        )
         for e in met
     ]
-    yield TableBlock.of("", [*head, Column("History", "text")], rows)
+    yield TableBlock.of("", [*head, *([Column("History", "text")] if tells else [])], rows)
     for number, meaning in enumerate(summary.expressions):
         yield Text(("" if number else "What the expressions mean. ") + one_line(meaning, DEFINITION_LETTERS))
     yield Heading("States")
@@ -47,21 +56,20 @@ def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
     yield TableBlock.of("", [Column("State", "number"), Column(leading, "words")], said)
     for entry in met:
         yield Heading(f"{entry.symbol}: {_gloss(entry)}")
-        yield TableBlock.of("", [Column("", "text"), Column("", "words")], list(_facts(entry)))
+        yield TableBlock.of("", [Column("", "text"), Column("", "words")], list(_facts(entry, tells=tells)))
 
 
-def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
+def _facts(entry: Entry, *, tells: bool) -> Iterator[tuple[str, str]]:
     yield "Defined by", one_line(entry.condition, DEFINITION_LETTERS)
     if entry.advice:
         yield "To change", one_line(entry.advice, SENTENCE_LETTERS)
-    if entry.terms:
-        yield "Terms", ", ".join(f"{one_line(term, NAME_LETTERS)} {weight:.2f}" for term, weight in entry.terms)
     for name, pairs in (("Tools", entry.tools), ("Statuses", entry.statuses)):
         if pairs:
             yield name, ", ".join(f"{one_line(what, NAME_LETTERS) or '–'} {share_text(share)}" for what, share in pairs)
     yield "Steps", f"{entry.count:,}, {share_text(entry.share)} of all"
     yield "Mean risk change", signed_text(entry.risk_change)
-    yield "Reads history", _history(entry)
+    if tells:
+        yield "Rests on earlier steps", _history(entry)
     for number, example in enumerate(entry.examples, 1):
         yield f"Example {number}", one_line(example, SENTENCE_LETTERS)
 

@@ -42,7 +42,7 @@ def _lines(scene: Scene) -> Iterator[str]:
             level = scene.levels[column[0].level]
             colours = {"fillcolor": level.colour, "fontcolor": ink_on(level.colour)}
             heading = {
-                "label": _label(level_text(level, scene.risks).split(" ")),
+                "label": _label(level_text(level, scene.risks).split(" ", 1)),
                 "shape": "box",
                 "style": "filled",
                 **colours,

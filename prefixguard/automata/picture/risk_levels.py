@@ -81,10 +81,12 @@ def _log_odds(risk: float) -> float:
 def level_text(level: RiskLevel, risks: RiskWords) -> str:
     """A level in words.
 
-    >>> level_text(risk_levels(0.31, 0.62)[-2], RiskWords())
-    'ALARM .62–.75'
+    >>> [level_text(level, RiskWords()) for level in risk_levels(0.31, 0.62)[::2]]
+    ['OK up to .05', 'OK above .15 to .31', 'ALARM above .62 to .75']
     """
-    return f"{level.says} {risks.range(level.low, level.high)}"
+    above = f" above {risks.risk(level.low)}" if level.low > 0 else ""
+    upto = f" {'to' if above else 'up to'} {risks.risk(level.high)}" if level.high < 1 else ""
+    return f"{level.says}{above}{upto}"
 
 
 def said_shares(said: Sequence[tuple[Level, float]], levels: tuple[RiskLevel, ...]) -> dict[int, float]:

@@ -41,7 +41,8 @@ class SceneNode:
 
     key: "s5" or "l3", also in SVG and page. states: what it stands for. title, lines: the label, title the name of it,
     the first line the risk. risk: of the outcome; with a clock the one that its steps usually read (`StateFigures`).
-    level: of this risk, a number in the scene's levels; shade: where its colour stands on the scale. size: 0 (no
+    level: of this risk, a number in the scene's levels; shade: where its colour stands on the scale, None of a start
+    that no step ends in: it has no reading and no colour. size: 0 (no
     traffic) to 1 (the most of any node).
     """
 
@@ -56,12 +57,12 @@ class SceneNode:
     size: float
     thin: bool
     start: bool
-    shade: float
+    shade: float | None
 
     @property
     def colour(self) -> str:
-        """Colour of its level, "#rrggbb"."""
-        return colour_of(self.shade)
+        """Colour of its level, "#rrggbb"; white where it has none."""
+        return "#ffffff" if self.shade is None else colour_of(self.shade)
 
     @property
     def ink(self) -> str:
@@ -178,8 +179,9 @@ def _nodes(
     most = max(*traffic.values(), 1)
     nodes = []
     for number, group in sorted(members.items()):
-        risks, visits = [state.usual for state in group], [state.visits for state in group]
-        risk = float(np.average(risks, weights=visits if any(visits) else None)) if len(group) > 1 else risks[0]
+        read = [state for state in group if state.entered] or group
+        risks, visits = [state.usual for state in read], [state.visits for state in read]
+        risk = float(np.average(risks, weights=visits if any(visits) else None)) if len(read) > 1 else risks[0]
         start = any(state.state == summary.automaton.start for state in group)
         if said is not None:
             lines = [words.risk(risk), words.range(min(risks), max(risks))]
@@ -202,7 +204,7 @@ def _nodes(
                 size=math.sqrt(sum(visits) / most),
                 thin=all(state.thin for state in group),
                 start=start,
-                shade=levels[level_of(risks[0], levels)].shade,
+                shade=levels[level_of(risks[0], levels)].shade if read[0].entered else None,
             )
         )
     return tuple(nodes)
@@ -211,8 +213,7 @@ def _nodes(
 def _state_label(state: StateFigures, start: bool, words: RiskWords) -> tuple[list[str], str]:
     """The lines of a state's label, and the state in a sentence."""
     if not state.entered:
-        said = f"State {state.state}, start, outcome risk {words.risk(state.outcome)} before the first step"
-        return [words.risk(state.outcome)], said
+        return ["start"], f"State {state.state}, start, before the first step and so without a risk"
     lines = [words.risk(state.usual), words.range(state.low, state.high)]
     risk = f"outcome risk {lines[0]}, interval {lines[1]}"
     if len(state.by_clock) > 1:

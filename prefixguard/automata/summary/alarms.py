@@ -191,9 +191,11 @@ def _cap(material: Material) -> str:
     if not len(lengths) or at.mean() < CAPPED_SHARE or longest == lengths.min():
         return ""
     many, lost = (share_text(float(part.mean())) for part in (at, failed[at]))
+    tested = int(material.corpus.lengths[material.test].max(initial=0))
+    beyond = f" A test run has {tested:,}: past step {longest} nothing was learned." if tested > longest else ""
     return (
         f"No training run has more than {count_text(longest, 'step')}, and {many} have as many, of which {lost} "
-        f"failed: near step {longest} the number of the step alone tells the outcome."
+        f"failed: near step {longest} the number of the step alone tells the outcome.{beyond}"
     )
 
 

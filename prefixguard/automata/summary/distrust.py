@@ -5,12 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from scipy.stats import binom
+
 from prefixguard.automata.summary.fidelity import Fidelity
-from prefixguard.automata.summary.wording import RiskWords, risk_text, share_text
+from prefixguard.automata.summary.wording import RiskWords, risk_text
 from prefixguard.bundle import AlarmPerformance
 
 #: So much less than exact risks would give, the share of intervals that hold may be.
 COVERAGE_LOSS = 0.1
+#: Where exact risks would leave as many intervals or more without their rate this often, it may be chance.
+_BY_CHANCE = 0.05
 #: Cohen's kappa of its alarms with its teacher's, at least.
 KAPPA = 0.2
 #: AUROC of a coin.
@@ -19,12 +23,13 @@ _CHANCE = 0.5
 
 def distrust(fidelity: Fidelity, performance: AlarmPerformance) -> Iterator[str]:
     """Why not to trust the risks, a sentence or two each, the gravest first; none where they did well on test runs."""
-    kept, exact = performance.coverage, performance.coverage_expected
-    if kept is not None and exact is not None and kept < exact - COVERAGE_LOSS:
+    kept, cells, exact = performance.kept, performance.cells, performance.coverage_expected
+    if kept is not None and exact is not None and kept < (exact - COVERAGE_LOSS) * cells:
+        chance = float(binom.cdf(kept, cells, exact)) > _BY_CHANCE
         yield (
-            f"Do not trust the risks: on test runs {share_text(kept)} of the 90 % intervals held the share of runs "
-            f"that failed, and exact risks would give {share_text(exact)}. A risk shown here can be far from what "
-            "happens."
+            f"{'Take care with the risks' if chance else 'Do not trust the risks'}: on test runs {kept} of {cells} of "
+            f"the 90 % intervals held the share of runs that failed, and exact risks would give {exact * cells:.1f}. "
+            + ("So few intervals may miss by chance." if chance else "A risk shown here can be far from what happens.")
         )
     ends = fidelity.rem_interval
     if fidelity.rem is not None and ends is not None and ends[0] <= _CHANCE:

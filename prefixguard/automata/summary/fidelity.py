@@ -192,8 +192,8 @@ def _care(found: Fidelity, automaton: Automaton) -> Iterator[str]:
     thin = sum(figure.thin for figure in figures)
     if figures and thin / len(figures) > THIN_SHARE:
         yield (
-            f"The risks of {thin} of {count_text(len(figures), 'visited state')} rest on thin evidence, more than "
-            f"{share_text(THIN_SHARE)} of them."
+            f"The risks of {thin} of the {count_text(len(figures), 'state')} that steps end in rest on thin evidence, "
+            f"more than {share_text(THIN_SHARE)} of them."
         )
 
 

@@ -57,11 +57,11 @@ class StateAlarms:
     failed, successful: first alarms on runs of this outcome. share: of all first alarms on failed runs; 0 without any.
     sentence: what leads there. mix: of each group, its values with their shares of the state's training steps, most
     frequent first. steps: numbers of the steps that end there: tenth, fiftieth and ninetieth percentile; None where no
-    step does. at: steps of the first alarms, from 1, ascending. flags: sentences; what dominates the state besides
-    behaviour. doubt: where test runs did otherwise than its risks say, a sentence; else "". faults: behaviours of the
-    catalogue, by name, that hold at first alarms on failed runs, each with at how many; most frequent first. example:
-    the most typical step of such an alarm, at which the first of these holds, one line, text from a run; "" where there
-    is none, or texts are left out.
+    step does. earliest: the first at which a training or test run was there; 1 where none was. at: steps of the first
+    alarms, from 1, ascending. flags: sentences; what dominates the state besides behaviour. doubt: where test runs did
+    otherwise than its risks say, a sentence; else "". faults: behaviours of the catalogue, by name, that hold at first
+    alarms on failed runs, each with at how many; most frequent first. example: the most typical step of such an alarm,
+    at which the first of these holds, one line, text from a run; "" where there is none, or texts are left out.
     """
 
     state: int
@@ -71,6 +71,7 @@ class StateAlarms:
     sentence: str
     mix: tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
     steps: tuple[int, int, int] | None
+    earliest: int
     at: tuple[int, ...]
     flags: tuple[str, ...]
     doubt: str
@@ -132,9 +133,9 @@ def rank_states(
             said = RiskWords.of((limit,), late).risk(max(late))
             stayed = sum(one.stayed for one in here if one.before is not None)
             flags.append(
-                f"{len(late):,} of its {count_text(len(here), 'first alarm')} came by the number of the step"
-                + (f", or because runs stayed in this state, as {stayed:,} of them did" if stayed else "")
-                + f": a span of the clock earlier, its risk is {said} at most, not above the threshold."
+                f"{_of_its(len(late), len(here))} came by the number of the step: some steps earlier this state's risk "
+                f"is {said} at most, not above the threshold."
+                + (f" {stayed:,} of these runs were in this state already." if stayed else "")
             )
         alarms = [one for one in here if one.failed]
         faults = _faults(material, alarms)
@@ -148,6 +149,7 @@ def rank_states(
                 sentence=names[state],
                 mix=tuple(mix),
                 steps=(low, middle, high) if len(steps) else None,
+                earliest=min((*steps.tolist(), *walks.strings.index[walks.states == state].tolist()), default=1),
                 at=tuple(sorted(one.at for one in here)),
                 flags=tuple(flags),
                 doubt=doubts.get(state, ""),
@@ -164,7 +166,8 @@ def changes(ranked: Sequence[StateAlarms]) -> Iterator[str]:
     total = sum(one.failed for one in ranked)
     raising = [one for one in ranked if one.failed]
     for one in raising[:_SHOWN]:
-        said = f"State {one.state} raises {one.failed:,} of the {count_text(total, 'first alarm')} on failed runs"
+        of_all = f"{one.failed:,} of the {total:,} first alarms" if total > 1 else "the only first alarm"
+        said = f"State {one.state} raises {of_all} on failed runs"
         said += f" and {one.successful:,} on successful ones. {one.sentence}"
         advised = [(name, n) for name, n in one.faults[:_LEADING] if n >= ADVISED_SHARE * one.failed]
         for name, n in advised:
@@ -232,9 +235,13 @@ def _owners(material: Material, here: Sequence[_FirstAlarm], *, examples: bool) 
             who = f"{name} {one_line(most, _NAME)}" if examples else f"one {name}"
             count = sum(value(one.run) == most for one in here)
             yield (
-                f"{count:,} of its {count_text(len(here), 'first alarm')} came on runs of {who}, as are "
+                f"{_of_its(count, len(here))} came on runs of {who}, as are "
                 f"{share_text(all_of)} of all test runs."
             )
+
+
+def _of_its(count: int, total: int) -> str:
+    return "Its only first alarm" if total == 1 else f"{count:,} of its {total:,} first alarms"
 
 
 def _doubts(walks: Walks, n_states: int) -> dict[int, str]:
