@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prefixguard.induce.offline.places import Place, spell
-from prefixguard.induce.offline.speakers import part_of
 from prefixguard.stepview import canonical, decode_text
 
 #: Names below an element that are looked at; fields of one node; nodes below each other.
 _REACH, _MOST_FIELDS, _DEEPEST = 5, 120, 3
 #: Names of a field's object beyond which they are data.
 _MOST_NAMES = 40
+#: Values of a field below which the kind of the field is that of the whole.
+_FEW = 8
 #: Values of a discriminator.
-_MOST_KINDS = 24
+MOST_KINDS = 24
 _IDENTIFIER = re.compile(r"[^\W\d][\w.:/\-]{0,63}\Z")
 
 
@@ -141,7 +142,7 @@ class Node:
     each: path of the elements from the event ("@.calls[*]"); "" where they are the events themselves. elements: dicts,
     or plain values. owner: position of the event of each element, over all events of all runs. runs: number of the run
     of each. when: what tells these elements from others. above: of inner nodes, the position of the element that each
-    stands in.
+    stands in. whole: the node that these are some of.
     """
 
     each: str
@@ -152,6 +153,7 @@ class Node:
     label: str = ""
     depth: int = 0
     above: list[int] = field(default_factory=list)
+    whole: Node | None = None
     _fields: dict[Place, Field] | None = None
     _inner: list[Node] | None = None
     _data: tuple[Place, ...] | None = None
@@ -178,6 +180,9 @@ class Node:
     def fields(self) -> dict[Place, Field]:
         if self._fields is None:
             self._fields = _fields_of(self.elements)
+            for place, found in self._fields.items():
+                if self.whole is not None and len(found.values) < _FEW and place in self.whole.fields:
+                    found._kind = self.whole.fields[place].kind  # a few values do not tell what all of them are
         return self._fields
 
     @property
@@ -198,6 +203,7 @@ class Node:
             label,
             self.depth,
             [self.above[i] for i in members] if self.above else [],
+            self,
         )
 
 
@@ -329,7 +335,7 @@ def kinds_of(node: Node) -> list[KindSplit]:
     whole = _entropy(shapes)
     found: list[KindSplit] = []
     for place, column in node.fields.items():
-        if len(place) > 3 or not 1 < column.distinct <= _MOST_KINDS or column.share < 0.2:
+        if len(place) > 3 or not 1 < column.distinct <= MOST_KINDS or column.share < 0.2:
             continue
         values = list(column.values.values())
         if not all(isinstance(v, str) and 0 < len(v) <= 60 and v.count(" ") <= 2 for v in values):
@@ -368,22 +374,6 @@ def by_type(node: Node) -> list[Node]:
     return [node.only(members, {mixed.name: test}, node.label) for members, test in kinds if members]
 
 
-def finer(split: KindSplit, names: bool) -> KindSplit | None:
-    """The split with those of its kinds divided once more that have two speakers, or two sets of keys; None where none
-    has."""
-    nodes: list[Node] = []
-    by = split.by
-    for node in split.nodes:
-        inner = kinds_of(node)[:1] if len(node.elements) >= 4 else []
-        speakers = names and any(len({p[0] for one in k.nodes if (p := part_of(one.label))}) >= 2 for k in inner)
-        if inner and (speakers or inner[0].gain >= 0.6) and not inner[0].by.startswith("keys"):
-            nodes += inner[0].nodes
-            by = f"{split.by} and {inner[0].by}"
-        else:
-            nodes.append(node)
-    return KindSplit(nodes, split.gain, by) if by != split.by and len(nodes) <= _MOST_KINDS else None
-
-
 def stems(one: Field) -> dict[str, str]:
     """For each value of a field the stem that it shares with others but not with all, up to a separator; values that
     share none are left out.
@@ -414,7 +404,7 @@ def _by_stem(node: Node, shapes: Sequence[frozenset[str]], whole: float) -> list
         members: dict[tuple[str, bool], list[int]] = defaultdict(list)
         for i, v in one.values.items():
             members[(known[v], True) if v in known else (str(v), False)].append(i)
-        if not 2 <= len(members) <= _MOST_KINDS:
+        if not 2 <= len(members) <= MOST_KINDS:
             continue
         inside = sum(len(m) / n * _entropy([shapes[i] for i in m]) for m in members.values())
         gain = 0.6 * ((whole - inside) / (whole or 1.0)) + 0.4 * 0.5 - 0.01 * len(members)

@@ -403,9 +403,10 @@ def ids_of(node: Node, scopes: Sequence[int]) -> list[Field]:
     return out
 
 
-def join_of(calls: Node, results: Node) -> tuple[Field, Field, float] | None:
-    """The fields by which results name their calls, and the share of the results that do; None where nothing does."""
-    best: tuple[Field, Field, float] | None = None
+def joins_of(calls: Node, results: Node) -> dict[Place, tuple[Field, Field, float]]:
+    """The fields by which results name their calls: for each id of the calls, by its place, the field that brings it
+    and the share of the results that do."""
+    out: dict[Place, tuple[Field, Field, float]] = {}
     lists = calls.each.rpartition("[")[0], results.each.rpartition("[")[0]
     own = bool(calls.each and results.each) and lists[0] != lists[1]  # may stand in one event, but not in one list
     for scopes, where in ((calls.runs, results.runs), (calls.owner, results.owner))[: 1 + own]:
@@ -413,9 +414,9 @@ def join_of(calls: Node, results: Node) -> tuple[Field, Field, float] | None:
             by = {(scopes[i], v): calls.owner[i] for i, v in made.values.items() if not isinstance(v, bool)}
             for brought in results.fields.values():
                 found = _meeting(made, brought, by, where, results, own)
-                if found is not None and (best is None or found > best[2]):
-                    best = (made, brought, found)
-    return best
+                if found is not None and (made.place not in out or found > out[made.place][2]):
+                    out[made.place] = (made, brought, found)
+    return out
 
 
 def _meeting(

@@ -3,20 +3,22 @@ a user's, a result, a call, nothing), and the rules follow from the parts and fr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import Any
 
+from prefixguard.induce.offline.places import Place
 from prefixguard.induce.offline.speakers import Part, part_of
-from prefixguard.induce.search.columns import KindSplit, Node, by_type, finer, kinds_of
+from prefixguard.induce.search.columns import MOST_KINDS, KindSplit, Node, by_type, kinds_of
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.forms import (
     CallForm,
     TextForm,
     calls_of,
     complement,
-    join_of,
+    joins_of,
     objects_of,
     texts_of,
     together,
@@ -55,7 +57,7 @@ def propose(evidence: Evidence) -> Iterator[Candidate]:
         if not all(isinstance(e, dict | list) for e in node.elements[:50]):
             continue
         splits = kinds_of(node)[:_MOST_SPLITS]
-        splits += [deep for split in splits if (deep := finer(split, evidence.names)) is not None]
+        splits += [deep for split in splits if (deep := _finer(split, evidence.names)) is not None]
         for split in [*splits, None]:
             nodes = [part for one in (split.nodes if split is not None else [node]) for part in by_type(one)]
             by = split.by if split is not None else "nothing"
@@ -64,12 +66,30 @@ def propose(evidence: Evidence) -> Iterator[Candidate]:
                 yield Candidate(spec, "events", 0.5, why, blocks)
 
 
+def _finer(split: KindSplit, names: bool) -> KindSplit | None:
+    """The split with those of its kinds divided once more that have two speakers, or two sets of keys; None where none
+    has. What names the tool of calls tells no kinds."""
+    nodes: list[Node] = []
+    by = split.by
+    for node in split.nodes:
+        tools = {form.tool for form in calls_of(node, names)[:2] if form.worth >= _LEAST_WORTH
+                 and isinstance(form.tool, str)}  # fmt: skip
+        inner = [one for one in kinds_of(node) if one.by not in tools][:1] if len(node.elements) >= 4 else []
+        speakers = names and any(len({p[0] for one in k.nodes if (p := part_of(one.label))}) >= 2 for k in inner)
+        if inner and (speakers or inner[0].gain >= 0.6) and not inner[0].by.startswith("keys"):
+            nodes += inner[0].nodes
+            by = f"{split.by} and {inner[0].by}"
+        else:
+            nodes.append(node)
+    return KindSplit(nodes, split.gain, by) if by != split.by and len(nodes) <= MOST_KINDS else None
+
+
 Blocks = tuple[tuple[tuple[Rule, ...], ...], ...]
 
 
 def _specs(layout: Layout, nodes: Sequence[Node], evidence: Evidence) -> Iterator[tuple[dict[str, Any], Blocks]]:
     kinds = [_kind(node, evidence) for node in nodes]
-    _meet(kinds)
+    _meet(kinds, evidence.names)
     _score(kinds, layout, evidence)
     if not any(kind.texts or kind.calls for kind in kinds):
         return
@@ -110,25 +130,36 @@ def _below(node: Node) -> Iterator[Node]:
         yield from inner.inner
 
 
-def _meet(kinds: Sequence[EventKind]) -> None:
-    """Calls and results that share ids: which lists, and which kinds, hold results."""
-    calls = [form for kind in kinds for form in kind.calls[:2]]
+def _meet(kinds: Sequence[EventKind], names: bool) -> None:
+    """Calls and results that share ids: which lists, and which kinds, hold results. The id of a call is the one that
+    most results name."""
+    for form in {id(form.node): form for kind in kinds for form in kind.calls[1::-1]}.values():
+        met = []
+        named: Counter[Place] = Counter()
+        for kind in kinds:
+            own = [one.node for one in kind.calls[:1]]
+            for node in (kind.node, *_below(kind.node)):
+                if node is not form.node and not (node in own and node is not kind.node):
+                    joins = joins_of(form.node, node)
+                    met.append((kind, node, joins))
+                    named.update({place: one[2] * len(one[1].values) for place, one in joins.items()})
+        if not named:
+            continue
+        ((place, _),) = named.most_common(1)
+        for kind, node, joins in met:
+            if place not in joins:
+                continue
+            made, brought, share = joins[place]
+            if node is kind.node and (kind.answers is None or share > kind.answers[2]):
+                kind.answers = (made, brought, share, form)
+            elif node is not kind.node and share >= 0.7:
+                kind.results.append((node, (made, brought, share, form)))
+            for one in (one for other in kinds for one in other.calls if one.node is form.node):
+                one.made = made
     for kind in kinds:
-        own = {id(form.node) for form in kind.calls[:1]}
-        for form in calls:
-            if id(kind.node) not in own or form.node is not kind.node:
-                found = join_of(form.node, kind.node) if form.node is not kind.node else None
-                if found is not None and (kind.answers is None or found[2] > kind.answers[2]):
-                    kind.answers = (*found, form)
-                    form.made = found[0]
-            for inner in _below(kind.node):
-                if inner is form.node or id(inner) in own:
-                    continue
-                found = join_of(form.node, inner)
-                if found is not None and found[2] >= 0.7:
-                    kind.results.append((inner, (*found, form)))
-                    form.made = found[0]
         kind.results = _narrowest(kind.results)
+        if kind.answers is not None:
+            kind.texts = texts_of(kind.node, names=names)
 
 
 def _narrowest(results: list[tuple[Node, Any]]) -> list[tuple[Node, Any]]:
