@@ -46,7 +46,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("tool_entropy", "counts", "spread of calls over tools, in bits"),
     Feature("same_tool_in_a_row", "counts", "calls of the same tool in a row"),
     Feature("steps_since_call", "counts", "steps since a tool call (50 if none was)"),
-    Feature("messages_in_a_row", "counts", "messages in a row"),
+    Feature("messages_in_a_row", "counts", "messages since a tool call"),
     Feature("tool_seen", "counts", "earlier calls of this tool"),
     Feature("tool_failures", "counts", "failures of this tool so far"),
     Feature("call_seen", "repeats", "times this very call was made before"),

@@ -16,6 +16,7 @@ from prefixguard.automata.alphabets.tree import BOTH_RISKS, TreeSteps, grow
 from prefixguard.automata.alphabets.tree_words import SHORT, explain, name_leaves, reads_history, repeats, say, ways
 from prefixguard.automata.alphabets.tree_words import SplitTest as Asked
 from prefixguard.automata.material import Material
+from prefixguard.behaviours import BY_NAME
 from prefixguard.behaviours import PLACES as BEHAVIOURS
 from prefixguard.bundle import BehaviourMap, ModelMap, SymbolMap, TreeMap, TypedMap
 from prefixguard.bundle.symbol_map import symbol_map_from_json
@@ -118,17 +119,53 @@ def test_typed_says_error_and_repeat(material: Material) -> None:
 def test_behaviours_are_the_leaves_of_a_tree_said_by_what_holds(
     fitted: dict[str, Alphabet], material: Material
 ) -> None:
-    """The list in its order falls into the tree's leaves, but for leaves that are too rare, and the leaf of none."""
+    """What a symbol asks for is what holds on the way to a leaf, or what a step is; the first that holds is taken."""
     held, found = material.corpus.held, fitted["behaviours"].map
     assert held is not None and isinstance(found, BehaviourMap)
-    asked = held[:, [BEHAVIOURS[name] for name in ASKED]]
+    asked = held[:, [BEHAVIOURS[name] for name in ASKED]] > 0
     tree = grow(asked, TreeSteps.of(material, material.pool), 23, BOTH_RISKS)
-    leaf, inside = tree.apply(asked.astype(np.float32)), steps_of(material.corpus, material.pool)
-    several = [k for k, symbol in enumerate(found.symbols) if len(symbol.asked) > 1]
-    assert len(several) > 3
-    for k in several:
-        assert len(np.unique(leaf[inside][fitted["behaviours"].symbols[inside] == k])) == 1
+    paths, inner = tree.decision_path(asked.astype(np.float32)), tree.tree_.feature
+    on_ways = {
+        frozenset(ASKED[inner[node]] for node in paths[step].indices if inner[node] >= 0 and asked[step, inner[node]])
+        for step in range(len(asked))
+    }
+    several = {frozenset(name for name, _ in symbol.asked) for symbol in found.symbols if len(symbol.asked) > 1}
+    assert len(several) > 3 and several <= on_ways
+    for step, symbol in enumerate(fitted["behaviours"].symbols.tolist()):
+        holds = [all(held[step, BEHAVIOURS[name]] for name, _ in one.asked) for one in found.symbols]
+        assert symbol == (holds.index(True) if any(holds) else len(found.symbols))
     assert not {name for symbol in found.symbols for name, _ in symbol.asked} - set(ASKED)
+
+
+def test_no_symbol_of_behaviours_asks_how_often(fitted: dict[str, Alphabet], material: Material) -> None:
+    """With other counts of what holds, the same symbols; what failed or was repeated stands before how long the same
+    tool was used."""
+    found, held = fitted["behaviours"].map, material.corpus.held
+    assert isinstance(found, BehaviourMap) and held is not None and held.max() > 3
+    assert {count for symbol in found.symbols for _, count in symbol.asked} == {1}
+    rng = np.random.default_rng(0)
+    counts = np.where(held > 0, rng.integers(1, 256, held.shape), 0).astype(np.uint8)
+    other = replace(material, corpus=replace(material.corpus, held=counts))
+    assert fit_alphabet("behaviours", other, material.pool, 24).map == found
+    wrong = {name for name, of in BY_NAME.items() if of.kind == "fault"} | {"call_failed", "failed_tool_again"}
+    names = [{name for name, _ in symbol.asked} for symbol in found.symbols]
+    last = max(at for at, of in enumerate(names) if of & wrong)
+    assert all(of & {*wrong, "result_seen"} for of in names[: last + 1])
+    assert all(not names[a] < names[b] for a in range(len(names)) for b in range(a + 1, len(names)))
+
+
+def test_trees_over_the_run_count_to_three(material: Material) -> None:
+    """Though the risk jumps where a tool was used six times in a row: no symbol tells five from seven."""
+    context = material.corpus.context.copy()
+    at = PLACES["same_tool_in_a_row"]
+    context[:, at] = np.random.default_rng(0).integers(0, 9, len(context))
+    risk = (context[:, at] / 10).astype(np.float32)
+    told = replace(material, corpus=replace(material.corpus, context=context), teacher=np.stack((risk, risk), axis=1))
+    found = fit_alphabet("tree-context", told, material.pool, 24)
+    assert isinstance(found.map, TreeMap)
+    asked = [t for f, t in zip(found.map.feature.tolist(), found.map.threshold.tolist(), strict=True) if f == at]
+    assert max(asked) == 2.5
+    assert by_map(found.map, told, np.arange(len(context))) == found.symbols.tolist()
 
 
 def test_trees_over_the_run_never_ask_how_long_it_is(fitted: dict[str, Alphabet], material: Material) -> None:
@@ -136,7 +173,8 @@ def test_trees_over_the_run_never_ask_how_long_it_is(fitted: dict[str, Alphabet]
     found = fitted["tree-context"].map
     assert isinstance(found, TreeMap) and found.columns == ()
     context = material.corpus.context.copy()
-    lengths = [PLACES[name] for name in ("step", "log_step", "calls", "messages", "log_vocabulary")]
+    names = ("step", "log_step", "calls", "messages", "log_vocabulary", "messages_in_a_row")
+    lengths = [PLACES[name] for name in names]
     context[:, lengths] = np.random.default_rng(0).random((len(context), len(lengths)), dtype=np.float32) * 9
     other = replace(material, corpus=replace(material.corpus, context=context))
     every = np.arange(len(material.labels))

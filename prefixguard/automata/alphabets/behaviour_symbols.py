@@ -1,16 +1,17 @@
 """Symbols that are behaviours, one or several that hold at the step at once: the leaves of a decision tree over them.
 
-The tree asks how often each behaviour was seen, and is fitted to the teacher's out-of-fold risk. It is kept as a list
-in which the side where a behaviour holds stands before the side where it does not: the symbol of a step is the first
-that holds, and each is said by what is there, never by what is not. What is met in too few training runs is no symbol:
-such a step has the next one that holds at it. Steps of no leaf at which something holds have as symbols what they are
-alone: they read, write, speak ... The number of the step, and with it how near its limit is, gives no symbol.
+The tree asks whether each behaviour holds, and is fitted to the teacher's out-of-fold risk. It is kept as a list in
+which the side where a behaviour holds stands before the side where it does not, and leaves at which something failed or
+was repeated before all others: the symbol of a step is the first that holds, and each is said by what is there, never
+by what is not. What is met in too few training runs is no symbol: such a step has the next one that holds at it. Steps
+of no leaf at which something holds have as symbols what they are alone: they read, write, speak ... The number of the
+step, and with it how near its limit is, gives no symbol; nor does how often a behaviour was seen, for what is seen n
+times is seen at step n or later.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,10 @@ FEWEST_RUNS = 10
 _OF_CLOCK = "near_step_cap"
 #: Names in the order in which a symbol says them: what the step is, then the catalogue's.
 ASKED = tuple(name for name in dict.fromkeys((*CONSEQUENCES, *BY_NAME)) if name != _OF_CLOCK)
+#: What failed, or was there before.
+_GONE_WRONG = (
+    *(name for name in ASKED if BY_NAME[name].kind == "fault"), "call_failed", "failed_tool_again", "result_seen"
+)
 #: What behaviours tell of the step alone.
 _OF_STEP = (*CONSEQUENCES, "call_failed", "tests_pass", "long_result")
 
@@ -40,18 +45,17 @@ def fit_behaviours(material: Material, runs: NDArray[np.int64], leaves: int) -> 
     if held is None:
         raise DataError("The alphabet of behaviours needs runs that were read with their behaviours: use `featurise`.")
     steps = TreeSteps.of(material, runs)
-    tree = grow(held[:, [PLACES[name] for name in ASKED]], steps, leaves, BOTH_RISKS)
+    tree = grow(held[:, [PLACES[name] for name in ASKED]] > 0, steps, leaves, BOTH_RISKS)
     run = np.repeat(np.arange(len(material.corpus)), material.corpus.lengths)
     inside = np.zeros(len(held), dtype=np.bool_)
     inside[steps.train] = True
     symbols = np.full(len(held), -1, dtype=np.int32)
     kept: list[BehaviourSymbol] = []
     alone = (BehaviourSymbol(((name, 1),)) for name in CONSEQUENCES)
-    least = {name: int(min((n for n in held[:, PLACES[name]].tolist() if n), default=1)) for name in ASKED}
-    for symbol in dict.fromkeys((*_leaves(tree, least), *alone)):
-        holds = symbols < 0
-        for name, count in symbol.asked:
-            holds &= held[:, PLACES[name]] >= count
+    # Of two leaves of which one asks all that the other does, and more, the one that asks more still comes first.
+    leaves_first = sorted(_leaves(tree), key=lambda symbol: not any(name in _GONE_WRONG for name, _ in symbol.asked))
+    for symbol in dict.fromkeys((*leaves_first, *alone)):
+        holds = (symbols < 0) & (held[:, [PLACES[name] for name, _ in symbol.asked]] > 0).all(axis=1)
         if len(np.unique(run[holds & inside])) >= min(FEWEST_RUNS, len(runs)):
             symbols[holds] = len(kept)
             kept.append(symbol)
@@ -63,21 +67,14 @@ def fit_behaviours(material: Material, runs: NDArray[np.int64], leaves: int) -> 
     return Alphabet("behaviours", found, symbols, found.glosses, conditions, history, advice=advice)
 
 
-def _leaves(tree: DecisionTreeRegressor, least: Mapping[str, int]) -> Iterator[BehaviourSymbol]:
-    """The leaves at which something holds, those where a behaviour holds before those where it does not.
-
-    least: the count from which each behaviour holds; a test for no more than that asks whether it holds at all.
-    """
+def _leaves(tree: DecisionTreeRegressor) -> Iterator[BehaviourSymbol]:
+    """The leaves at which something holds, those where a behaviour holds before those where it does not."""
     t = tree.tree_
-    waiting: list[tuple[int, dict[str, int]]] = [(0, {})]
+    waiting: list[tuple[int, frozenset[str]]] = [(0, frozenset())]
     while waiting:
         node, asked = waiting.pop()
-        if t.children_left[node] < 0:
-            if asked:
-                yield BehaviourSymbol(tuple(sorted(asked.items(), key=lambda pair: ASKED.index(pair[0]))))
-            continue
-        name = ASKED[t.feature[node]]
-        count = math.floor(t.threshold[node]) + 1
-        count = max(asked.get(name, 1), count if count > least[name] else 1)
-        waiting.append((int(t.children_left[node]), asked))
-        waiting.append((int(t.children_right[node]), {**asked, name: count}))
+        if t.children_left[node] >= 0:
+            waiting.append((int(t.children_left[node]), asked))
+            waiting.append((int(t.children_right[node]), asked | {ASKED[t.feature[node]]}))
+        elif asked:
+            yield BehaviourSymbol(tuple((name, 1) for name in sorted(asked, key=ASKED.index)))

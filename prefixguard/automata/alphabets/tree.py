@@ -3,7 +3,8 @@
 The tree is fitted to the teacher's out-of-fold risk, not to labels, which are noisier; and to the probability, not to
 its log-odds, so that leaves are spent where risks are high: there they decide what ranks first. `tree-context` reads
 the context, so its symbols carry memory, but for what only tells how long the run is: that is the affair of the clock
-beside the automaton. `steps` reads the step alone, but for whether a call or message repeats; then memory is the
+beside the automaton. A count is looked at up to three, for what is counted n times is met at step n or later. `steps`
+reads the step alone, but for whether a call or message repeats; then memory is the
 automaton's affair. The words that it asks for are named.
 
 A regression tree with K leaves, as scikit-learn grows it; equal bytes for equal steps.
@@ -35,8 +36,12 @@ _ALIKE = (1.0, 1.0)
 _SURE = 1e-4
 _TERMS = 150  # terms that a tree over steps may ask for
 _RARE, _COMMON = 0.01, 0.9  # share of steps that such a term must be in
-#: Features that grow with every step, whatever happens in it.
-_OF_LENGTH = ("step", "log_step", "calls", "messages", "log_vocabulary")
+#: Features that grow with every step, whatever happens in it; and messages without a call in between, of which the
+#: steps since a call tell as much.
+_OF_LENGTH = ("step", "log_step", "calls", "messages", "log_vocabulary", "messages_in_a_row")
+#: Features that count, and up to what trees look at them.
+_COUNTS = [f.name for f in FEATURES if f.kind == "number" and not f.text.startswith(("share ", "spread "))]
+MOST_COUNTED = 3
 _AT = {feature.name: place for place, feature in enumerate(FEATURES)}
 
 
@@ -74,6 +79,8 @@ def fit_tree(steps: TreeSteps, leaves: int) -> Alphabet:
     """A tree over the context, fitted to both risks, the imminent one above all."""
     places = [at for name, at in _AT.items() if name not in _OF_LENGTH]
     features = steps.context[:, places].astype(np.float64)
+    counts = [column for column, at in enumerate(places) if FEATURES[at].name in _COUNTS]
+    features[:, counts] = np.minimum(features[:, counts], MOST_COUNTED)
     tree = grow(features, steps, leaves, BOTH_RISKS)
     return _alphabet("tree-context", tree, features, places, steps, history=True)
 

@@ -43,7 +43,7 @@ SHORT = {
     "tool_entropy": "spread over tools",
     "same_tool_in_a_row": "same tool in a row",
     "steps_since_call": "steps since a call",
-    "messages_in_a_row": "messages in a row",
+    "messages_in_a_row": "messages since a call",
     "tool_seen": "tool used before",
     "tool_failures": "failures of this tool",
     "call_seen": "same call before",
