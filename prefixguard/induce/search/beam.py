@@ -14,10 +14,14 @@ from prefixguard.stepview import canonical
 
 #: Candidates that are judged on all runs, and those of them that are edited.
 WIDTH, EDITED = 14, 5
+#: What the names of kinds may add to the worth of a reading.
+NAMED_PARTS = 0.03
 #: Candidates of one layout among them.
 _ALIKE = 2
 #: What counts as better.
 _LEAST_GAIN = 0.002
+#: By how much the hope for a source sinks with every candidate of it that is no better.
+_LESS_HOPE = 0.004
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +33,46 @@ class Scored:
 
     @property
     def total(self) -> float:
-        return self.judgement.worth + 0.01 * self.candidate.prior - 0.001 * len(self.candidate.spec["rules"])
+        return self.judgement.worth + NAMED_PARTS * self.candidate.prior - 0.001 * len(self.candidate.spec["rules"])
 
 
-def search(candidates: Iterable[Candidate], evidence: Evidence, *, seconds: float = 12.0) -> list[Scored]:
-    """The best candidates, best first; edits of them included. Empty where none reads anything. seconds: of this
-    thread's processor time, so that a busy machine finds what an idle one does."""
+def search(sources: Iterable[Iterator[Candidate]], evidence: Evidence, *, seconds: float = 12.0) -> list[Scored]:
+    """The best candidates, best first; edits of them included. Empty where none reads anything. sources: of each the
+    candidates, likeliest first. seconds: of this thread's processor time, so that a busy machine finds what an idle one
+    does."""
     until = time.thread_time() + seconds
-    quick: list[Scored] = []
-    for candidate in candidates:
-        quick.append(Scored(candidate, judge(candidate.spec, evidence, quick=True)))
-        if time.thread_time() > until - 0.5 * seconds:
-            break
-    quick.sort(key=lambda one: -one.total)
+    quick = sorted(_looked_at(sources, evidence, until - 0.5 * seconds), key=lambda one: -one.total)
     beam: list[Scored] = []
     for one in _spread(quick, WIDTH):
         if one.judgement.total > 0 and (len(beam) < EDITED or time.thread_time() < until):
             beam.append(replace(one, judgement=judge(one.candidate.spec, evidence)))
     beam.sort(key=lambda one: -one.total)
     edited = _spread(beam, EDITED)
-    climbed = [_climb(one, evidence, until) for one in edited]
+    climbed = []
+    for i, one in enumerate(edited):
+        left = until - time.thread_time()
+        climbed.append(_climb(one, evidence, until - left * (1 - 1 / (len(edited) - i))))
     rest = [one for one in beam if not any(one is other for other in edited)]
     return sorted([*climbed, *rest], key=lambda one: -one.total)
+
+
+def _looked_at(sources: Iterable[Iterator[Candidate]], evidence: Evidence, until: float) -> Iterator[Scored]:
+    """Candidates, judged on a part of the runs: the first of every source, then more of those whose candidates read
+    best so far."""
+    unseen = iter(sources)
+    hopes: list[tuple[float, Iterator[Candidate]]] = []
+    while time.thread_time() < until:
+        source = next(unseen, None)
+        hope = 0.0
+        if source is None:
+            if not hopes:
+                return
+            hope, source = hopes.pop(max(range(len(hopes)), key=lambda i: hopes[i][0]))
+        candidate = next(source, None)
+        if candidate is not None:
+            scored = Scored(candidate, judge(candidate.spec, evidence, quick=True))
+            hopes.append((max(hope - _LESS_HOPE, scored.total), source))
+            yield scored
 
 
 def _spread(ranked: Iterable[Scored], n: int) -> list[Scored]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from prefixguard.errors import TraceError
@@ -12,7 +13,7 @@ from prefixguard.induce.samples import Samples
 from prefixguard.induce.search.beam import Scored, search
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.families import FAMILIES
-from prefixguard.induce.search.given import given_candidates
+from prefixguard.induce.search.given import given_sources
 from prefixguard.induce.search.run_part import run_part
 from prefixguard.induce.search.statuses import with_status
 from prefixguard.stepview.text import DEFAULT_BUDGETS
@@ -34,7 +35,7 @@ def propose_by_search(
     """
     evidence = Evidence(samples, dict(hints or {}))
     try:
-        found = search(given_candidates(_candidates(evidence), evidence), evidence)
+        found = search(given_sources(_sources(evidence), evidence), evidence)
         if not found or found[0].judgement.total < LEAST:
             raise TraceError(
                 f"{samples.source}: nothing in {len(samples.files)} file(s) reads like runs of an agent. Give more "
@@ -45,16 +46,10 @@ def propose_by_search(
         evidence.close()
 
 
-def _candidates(evidence: Evidence) -> Iterator[Candidate]:
+def _sources(evidence: Evidence) -> Iterator[Iterator[Candidate]]:
     """Of all families in turns."""
-    waiting = [family(evidence) for family in FAMILIES]
-    while waiting:
-        for family in list(waiting):
-            candidate = next(family, None)
-            if candidate is None:
-                waiting.remove(family)
-            else:
-                yield candidate
+    rows = zip_longest(*(family(evidence) for family in FAMILIES))
+    return (source for row in rows for source in row if source is not None)
 
 
 def _finished(best: Scored, evidence: Evidence, name: str, hints: Mapping[str, str], ask: Asker) -> Proposal:

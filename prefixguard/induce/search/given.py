@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from prefixguard.induce.fragments import overlaid
@@ -64,21 +65,21 @@ def given_layouts(found: Iterable[Layout], evidence: Evidence) -> list[Layout]:
     return list(out.values())
 
 
-def given_candidates(candidates: Iterator[Candidate], evidence: Evidence) -> Iterator[Candidate]:
-    """The candidates with the parts of the spec that a person gave, once each; where hints name places of steps, those
-    that read most of these."""
+def given_sources(sources: Iterator[Iterator[Candidate]], evidence: Evidence) -> Iterator[Iterator[Candidate]]:
+    """Sources of candidates with the parts of the spec that a person gave, once each; where hints name places of steps,
+    one source of those that read most of these."""
     given = {key: value for key, value in given_of(evidence.hints).items() if key in _PARTS}
     places = {name: str(evidence.hints[name]) for name in _FIELDS if name in evidence.hints}
     if not given and not places:
-        yield from candidates
+        yield from sources
         return
     out: dict[str, Candidate] = {}
-    for one in candidates:
+    for one in chain.from_iterable(sources):
         spec = overlaid(one.spec, given)
         out.setdefault(canonical([spec.get("container"), spec["events"], spec["rules"]]), replace(one, spec=spec))
     followed = {key: sum(_reads(one.spec, name, place) for name, place in places.items()) for key, one in out.items()}
     most = max(followed.values(), default=0)
-    yield from (one for key, one in out.items() if followed[key] == most)
+    yield (one for key, one in out.items() if followed[key] == most)
 
 
 _PARTS = ("container", "events", "rules", "join", "turn", "status", "kind", "signals")

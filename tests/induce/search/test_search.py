@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def test_a_spec_that_is_wrong_or_reads_nothing_is_worth_nothing() -> None:
 
 def test_edits_lead_from_a_wrong_part_to_the_right_one() -> None:
     evidence = Evidence(open_samples(SAMPLES / "langgraph"))
-    first = max(events.propose(evidence), key=lambda one: judge(one.spec, evidence).worth)
+    first = max(chain.from_iterable(events.propose(evidence)), key=lambda one: judge(one.spec, evidence).worth)
     rules = [
         {**{k: v for k, v in rule.items() if k != "observation"}, "emit": "say", "action": rule["observation"]}
         if rule["emit"] == "observe"
@@ -116,16 +117,16 @@ def test_edits_lead_from_a_wrong_part_to_the_right_one() -> None:
     ]
     assert rules != first.spec["rules"]
     wrong = Candidate({**first.spec, "rules": rules}, "events")
-    best = search([wrong], evidence)[0]
+    best = search([iter([wrong])], evidence)[0]
     assert best.judgement.total >= judge(first.spec, evidence).total - 0.005
     evidence.close()
 
 
 def test_the_search_keeps_to_its_time() -> None:
     evidence = Evidence(open_samples(SAMPLES / "openhands"))
-    candidates = list(events.propose(evidence))
+    sources = list(events.propose(evidence))
     began = time.monotonic()
-    assert search(candidates, evidence, seconds=0.5)
+    assert search(sources, evidence, seconds=0.5)
     assert time.monotonic() - began < 3
     evidence.close()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from prefixguard.induce.offline.places import Place
 from prefixguard.induce.offline.speakers import Part, part_of
-from prefixguard.induce.search.columns import MOST_KINDS, KindSplit, Node, by_type, kinds_of
+from prefixguard.induce.search.columns import MOST_KINDS, Field, KindSplit, Node, by_type, kinds_of
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.forms import (
     CallForm,
@@ -24,11 +24,13 @@ from prefixguard.induce.search.forms import (
     together,
 )
 from prefixguard.induce.search.layouts import Layout, layouts
-from prefixguard.lexicon import Meaning, affinity
+from prefixguard.lexicon import Meaning, affinity, words
 
 Rule = dict[str, Any]
 #: Calls below this worth are no calls; ways to tell kinds apart that are tried; second guesses of a split.
 _LEAST_WORTH, _MOST_SPLITS, _MOST_GUESSES = 0.75, 3, 4
+#: Elements of a list that are compared with calls.
+_MOST_TOLD = 200
 _PARTS = {Part.SAY: "agent", Part.USER: "user", Part.RESULT: "result", Part.CALL: "call", Part.SYSTEM: "skip",
           Part.THOUGHT: "thought", Part.NOISE: "skip", Part.STEP: "agent"}  # fmt: skip
 
@@ -36,7 +38,8 @@ _PARTS = {Part.SAY: "agent", Part.USER: "user", Part.RESULT: "result", Part.CALL
 @dataclass(slots=True, eq=False)
 class EventKind:
     """Events of one kind. calls: ways to read calls, of the events themselves or of lists in them. results: lists in
-    them that name calls by id. parts: how much speaks for each part."""
+    them that name calls by id. parts: how much speaks for each part; named: what
+    the name of the kind says of that."""
 
     node: Node
     texts: list[TextForm]
@@ -44,26 +47,30 @@ class EventKind:
     results: list[tuple[Node, Any]] = field(default_factory=list)
     answers: Any = None
     parts: dict[str, float] = field(default_factory=dict)
+    named: dict[str, float] = field(default_factory=dict)
 
     @property
     def ranked(self) -> list[str]:
         return sorted(self.parts, key=lambda part: -self.parts[part])
 
 
-def propose(evidence: Evidence) -> Iterator[Candidate]:
-    """Candidates of every layout and every way to tell the kinds of its events apart, likeliest first."""
+def propose(evidence: Evidence) -> Iterator[Iterator[Candidate]]:
+    """Of every layout the candidates by every way to tell the kinds of its events apart, likeliest first."""
     for layout in layouts(evidence):
-        node = layout.node()
-        if not all(isinstance(e, dict | list) for e in node.elements[:50]):
-            continue
-        splits = kinds_of(node)[:_MOST_SPLITS]
-        splits += [deep for split in splits if (deep := _finer(split, evidence.names)) is not None]
-        for split in [*splits, None]:
-            nodes = [part for one in (split.nodes if split is not None else [node]) for part in by_type(one)]
-            by = split.by if split is not None else "nothing"
-            for spec, blocks in islice(_specs(layout, nodes, evidence), 1 + _MOST_GUESSES):
-                why = f"events at {layout.events}, {layout.why}, kinds by {by}"
-                yield Candidate(spec, "events", 0.5, why, blocks)
+        if all(isinstance(e, dict | list) for run in layout.events_of for e in run[:50]):
+            yield _of_layout(layout, evidence)
+
+
+def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
+    node = layout.node()
+    splits: list[KindSplit | None] = list(kinds_of(node)[:_MOST_SPLITS])
+    splits += [deep for split in splits if split is not None and (deep := _finer(split, evidence.names)) is not None]
+    for split in [*splits, None]:
+        nodes = [part for one in (split.nodes if split is not None else [node]) for part in by_type(one)]
+        by = split.by if split is not None else "nothing"
+        why = f"events at {layout.events}, {layout.why}, kinds by {by}"
+        for spec, blocks, prior in islice(_specs(layout, nodes, evidence), 1 + _MOST_GUESSES):
+            yield Candidate(spec, "events", prior, why, blocks)
 
 
 def _finer(split: KindSplit, names: bool) -> KindSplit | None:
@@ -87,7 +94,9 @@ def _finer(split: KindSplit, names: bool) -> KindSplit | None:
 Blocks = tuple[tuple[tuple[Rule, ...], ...], ...]
 
 
-def _specs(layout: Layout, nodes: Sequence[Node], evidence: Evidence) -> Iterator[tuple[dict[str, Any], Blocks]]:
+def _specs(
+    layout: Layout, nodes: Sequence[Node], evidence: Evidence
+) -> Iterator[tuple[dict[str, Any], Blocks, float]]:
     kinds = [_kind(node, evidence) for node in nodes]
     _meet(kinds, evidence.names)
     _score(kinds, layout, evidence)
@@ -118,10 +127,16 @@ def _kind(node: Node, evidence: Evidence) -> EventKind:
     calls = [form for form in calls_of(node, names) if form.worth >= _LEAST_WORTH][:2]
     for inner in _below(node):
         calls += [form for form in calls_of(inner, names)[:1] if form.worth >= _LEAST_WORTH]
-    calls = sorted(calls, key=lambda form: -form.worth)
+    most = max((_spread(form) for form in calls), default=1)
+    calls = sorted(calls, key=lambda form: -form.worth - 0.6 * _spread(form) / most)
     own = next((form for form in calls if form.node is node and form.rest is None), None)
     without = own.places if own is not None else ()
     return EventKind(node, texts_of(node, without, names=names), calls)
+
+
+def _spread(form: CallForm) -> int:
+    """How many events hold such a call."""
+    return len({form.node.owner[i] for i in form.covers})
 
 
 def _below(node: Node) -> Iterator[Node]:
@@ -141,6 +156,8 @@ def _meet(kinds: Sequence[EventKind], names: bool) -> None:
             for node in (kind.node, *_below(kind.node)):
                 if node is not form.node and not (node in own and node is not kind.node):
                     joins = joins_of(form.node, node)
+                    if node is not kind.node:
+                        joins = {at: one for at, one in joins.items() if not _tells_again(form, node, *one[:2])}
                     met.append((kind, node, joins))
                     named.update({place: one[2] * len(one[1].values) for place, one in joins.items()})
         if not named:
@@ -160,6 +177,16 @@ def _meet(kinds: Sequence[EventKind], names: bool) -> None:
         kind.results = _narrowest(kind.results)
         if kind.answers is not None:
             kind.texts = texts_of(kind.node, names=names)
+
+
+def _tells_again(form: CallForm, node: Node, made: Field, brought: Field) -> bool:
+    """Do the elements say the arguments of the calls whose ids they have, and so are these calls once more?"""
+    given = form.node.fields.get(form.places[1]) if len(form.places) > 1 else None
+    values = {} if given is None else given.values
+    said = {(form.node.runs[i], made.values.get(i)): set(words(repr(v))) for i, v in values.items()}
+    pairs = [(said.get((node.runs[i], v)), node.elements[i]) for i, v in islice(brought.values.items(), _MOST_TOLD)]
+    again = [mine <= set(words(repr(element))) for mine, element in pairs if mine]
+    return bool(again) and sum(again) >= 0.8 * len(again)
 
 
 def _narrowest(results: list[tuple[Node, Any]]) -> list[tuple[Node, Any]]:
@@ -192,6 +219,7 @@ def _score(kinds: Sequence[EventKind], layout: Layout, evidence: Evidence) -> No
         parts = dict.fromkeys(("agent", "user", "result", "call", "thought", "skip"), 0.0)
         said = part_of(kind.node.label) if evidence.names and kind.node.label else None
         if said is not None:
+            kind.named = {_PARTS[said[0]]: said[1]}
             parts[_PARTS[said[0]]] += 1.2 * said[1]
         own = [form for form in kind.calls if form.node is kind.node]
         inner = [form for form in kind.calls if form.node is not kind.node]
@@ -220,7 +248,7 @@ def _repeats(kind: EventKind) -> float:
     return 1.0 if len(values) >= 4 and len(set(map(str, values))) <= 0.3 * len(values) else 0.0
 
 
-def _spec(layout: Layout, kinds: Sequence[EventKind], parts: Sequence[str]) -> tuple[dict[str, Any], Blocks]:
+def _spec(layout: Layout, kinds: Sequence[EventKind], parts: Sequence[str]) -> tuple[dict[str, Any], Blocks, float]:
     more_parts = ("says", "thinks") if any(kind.calls for kind in kinds) else ()
     blocks = tuple(_readings(kind, part, more_parts) for kind, part in zip(kinds, parts, strict=True))
     rules = [*(dict(rule) for block in blocks for rule in block[0]), {"emit": "skip"}]
@@ -228,7 +256,13 @@ def _spec(layout: Layout, kinds: Sequence[EventKind], parts: Sequence[str]) -> t
     joined = any(kind.answers or kind.results for kind in kinds)
     apart = any(part == "call" for part in parts)
     more["join"] = {"by": "id" if joined else "order", "scope": "run" if apart and joined else "message"}
-    return layout.spec(rules, **more), blocks
+    return layout.spec(rules, **more), blocks, _as_named(kinds, parts)
+
+
+def _as_named(kinds: Sequence[EventKind], parts: Sequence[str]) -> float:
+    """How much the names of the kinds say that they have these parts, in [0, 1], each kind by its events."""
+    n = sum(len(kind.node.elements) for kind in kinds)
+    return sum(len(k.node.elements) * min(1.0, k.named.get(p, 0.0)) for k, p in zip(kinds, parts, strict=True)) / n
 
 
 def _readings(kind: EventKind, part: str, more: Sequence[str]) -> tuple[tuple[Rule, ...], ...]:

@@ -16,17 +16,20 @@ from prefixguard.lexicon import Meaning, affinity
 _MOST_FORMS = 3
 
 
-def propose(evidence: Evidence) -> Iterator[Candidate]:
-    """Candidates for every layout, likeliest first."""
+def propose(evidence: Evidence) -> Iterator[Iterator[Candidate]]:
+    """Of every layout the candidates, likeliest first."""
     for layout in layouts(evidence):
-        node = layout.node()
-        if not all(isinstance(e, dict | list) for e in node.elements[:50]):
-            continue
-        forms = calls_of(node, evidence.names)
-        spread = [form for form in forms if len(form.covers) >= 0.3 * len(node.elements)]
-        for form in _unlike(spread)[:_MOST_FORMS]:
-            for spec in _specs(layout, node, form, evidence):
-                yield Candidate(spec, "rows", 0.5, f"rows at {layout.events}, {layout.why}")
+        if all(isinstance(e, dict | list) for run in layout.events_of for e in run[:50]):
+            yield _of_layout(layout, evidence)
+
+
+def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
+    node = layout.node()
+    forms = calls_of(node, evidence.names)
+    spread = [form for form in forms if len(form.covers) >= 0.3 * len(node.elements)]
+    for form in _unlike(spread)[:_MOST_FORMS]:
+        for spec in _specs(layout, node, form, evidence):
+            yield Candidate(spec, "rows", 0.5, f"rows at {layout.events}, {layout.why}")
 
 
 def _unlike(forms: Sequence[CallForm]) -> list[CallForm]:

@@ -29,11 +29,15 @@ MOST_CANDIDATES, NEAR = 48, 0.12
 _ORDER = ("noise", "user", "thought", "arguments", "call", "step", "agent", "result", "observe", "parted", "noted")
 
 
-def propose(evidence: Evidence) -> Iterator[Candidate]:
-    """Candidates for logs, the likeliest of each source first."""
+def propose(evidence: Evidence) -> Iterator[Iterator[Candidate]]:
+    """Of every log the candidates, likeliest first."""
     for source in log_sources(evidence):
-        made = sorted(islice(_candidates(source, evidence.names), MOST_CANDIDATES), key=lambda one: -one.prior)
-        yield from (one for one in made if one.prior >= made[0].prior - NEAR)
+        yield _of_source(source, evidence.names)
+
+
+def _of_source(source: LogSource, names: bool) -> Iterator[Candidate]:
+    made = sorted(islice(_candidates(source, names), MOST_CANDIDATES), key=lambda one: -one.prior)
+    yield from (one for one in made if one.prior >= made[0].prior - NEAR)
 
 
 def _candidates(source: LogSource, names: bool) -> Iterator[Candidate]:
