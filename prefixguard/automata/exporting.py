@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from prefixguard.automata.model_selection import (
     choices,
     choose,
     learn_from,
+    shown_trials,
     table,
     try_choices,
 )
@@ -41,6 +43,7 @@ from prefixguard.automata.summary.alarms import measure_alarms
 from prefixguard.automata.summary.distrust import distrust
 from prefixguard.automata.summary.entries import make_entries, state_examples
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
+from prefixguard.automata.summary.origin import origin_of
 from prefixguard.automata.summary.replays import asked_runs, choose_replays, make_replays, replay_kinds
 from prefixguard.automata.summary.state_alarms import rank_states
 from prefixguard.bundle import (
@@ -192,7 +195,9 @@ def export(
     material = gather(corpus, bundle)
     learned = _learn(material, bundle, candidates, listener)
     listener.on_stage("calibrating", "risks and thresholds on runs set aside")
-    parts, summary, notes = _finish(material, bundle, learned, name, asked, examples=examples)
+    place = Path(runs).resolve()
+    names = (name, f"{place.parent.name}/{place.name}" if place.is_dir() else place.name)
+    parts, summary, notes = _finish(material, bundle, learned, names, asked, examples=examples)
     notes = (*report.left_out(), *notes)
     identifier = None
     if to == "json-table":
@@ -263,9 +268,16 @@ def _can_alarm(learned: _Learned, material: Material, policy: AlarmPolicy) -> bo
 
 
 def _finish(
-    material: Material, bundle: Bundle, learned: _Learned, name: str, asked: NDArray[np.int64], *, examples: bool
+    material: Material,
+    bundle: Bundle,
+    learned: _Learned,
+    names: tuple[str, str],
+    asked: NDArray[np.int64],
+    *,
+    examples: bool,
 ) -> tuple[BundleParts, AutomatonSummary, tuple[str, ...]]:
-    """Thresholds by the automaton's own steps, fidelity on test runs, the glossary."""
+    """Thresholds by the automaton's own steps, fidelity on test runs, the glossary. names: of the monitor, and of the
+    file or folder of its runs."""
     corpus, automaton, alphabet = material.corpus, learned.automaton, learned.alphabet
     entries = make_entries(alphabet, material, automaton, learned.walked.states, examples=examples)
     identity, policy = Platt(1.0, 0.0), bundle.calibration.policy
@@ -330,8 +342,19 @@ def _finish(
         for kinds in [replay_kinds(walked, calibration, horizon)]
         for replay in make_replays(material, runs, walked, kinds, asked=runs is asked, examples=examples)
     ]
+    written = automaton_to_bytes(automaton, alphabet.map, glosses, performance, state_names(automaton, glosses))
     summary = AutomatonSummary(
-        name=name,
+        name=names[0],
+        origin=origin_of(
+            material,
+            bundle,
+            names[1],
+            hashlib.sha256(written).hexdigest(),
+            len(learned.trials),
+            shown_trials(learned.trials, learned.choice),
+            muted=bool(learned.trials) and choose(learned.trials, policy.budget) != learned.choice,
+            examples=examples,
+        ),
         learner=learned.choice.learner,
         alphabet=learned.choice.alphabet,
         automaton=shown,
@@ -358,7 +381,6 @@ def _finish(
     shares = {r: int(part.sum()) / len(part) for r, part in zip(looked.tolist(), missing, strict=False)}
     if (reference := drift_reference(corpus, material.rows, looked, outcome, shares)) is not None:
         info["drift"] = reference
-    written = automaton_to_bytes(automaton, alphabet.map, glosses, performance, state_names(automaton, glosses))
     return replace(parts, automaton=written, calibration=calibration, info=info), summary, tuple(notes)
 
 

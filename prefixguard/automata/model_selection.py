@@ -268,6 +268,37 @@ _COLUMNS: tuple[tuple[str, Callable[[CandidateTrial], str]], ...] = (
 )
 
 
+#: Heading of each column of `shown_trials`.
+SHOWN_COLUMNS = ("alphabet, learner", "clock", "states", "score", "AUPRC", "agree", "κ", "CI", "size", "worth")
+#: What they mean.
+COLUMNS_MEAN = (
+    "score: AUPRC against the mean of labels and teacher; AUPRC: against labels, imminent; agree: rank correlation of "
+    "imminent and outcome risk with the teacher's; κ: Cohen's kappa of alarms with the teacher's; CI: 90 % intervals "
+    "that held; size: states, symbols and transitions; worth: the mean of these, less for size"
+)
+#: By which the choice is made.
+RULE = (
+    f"Of those whose score is within {_NEARLY} of the best, the one worth most is taken; before it the one worth most "
+    f"of those over behaviours whose AUPRC is within {_NEARLY} of its own."
+)
+
+
+def shown_trials(
+    trials: Sequence[CandidateTrial], chosen: Candidate, most: int = 5
+) -> tuple[tuple[bool, tuple[str, ...]], ...]:
+    """The best by score and the chosen one, which is marked: the cells of each row. Equal rows, as of half of the
+    budget of states and all of it, are one."""
+    rows: dict[tuple[str, ...], bool] = {}
+    for t in trials:
+        cells = (
+            f"{t.choice.alphabet}, {t.choice.learner}", "yes" if t.choice.clock else "no", str(t.states),
+            f"{t.soft:.3f}", f"{t.auprc:.3f}", f"{t.imminent:.2f} {t.outcome:.2f}".replace("0.", "."),
+            f"{t.kappa:.2f}".replace("0.", "."), f"{t.coverage:.0%}", f"{t.length:.0f}", f"{t.worth:.3f}",
+        )  # fmt: skip
+        rows[cells] = rows.get(cells, False) or t.choice == chosen
+    return tuple((marked, cells) for place, (cells, marked) in enumerate(rows.items()) if place < most or marked)
+
+
 def table(trials: Sequence[CandidateTrial], chosen: Candidate) -> str:
     """The trials as a Markdown table, the chosen one marked."""
     names = " | ".join(name for name, _ in _COLUMNS)

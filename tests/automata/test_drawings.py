@@ -305,9 +305,31 @@ def test_any_size_makes_a_page(n_states: int) -> None:
     assert len(ids) == len(set(ids))
 
 
+def untried(summary: AutomatonSummary) -> AutomatonSummary:
+    """The same, chosen among nothing else."""
+    return replace(summary, origin=replace(summary.origin, tried=0, best=()))
+
+
+def test_the_head_says_of_what_the_automaton_is_and_why_it_was_taken() -> None:
+    summary = invented_summary(12)
+    head = to_page(summary).decode().partition("What its alarms are worth")[0].replace("\u00a0", " ")
+    for said in (
+        "<b>900</b> of 300 tasks from airline.jsonl, read through adapter events 1.0.0; 306 failed.",
+        "<b>400</b> training runs; risks were set on 130 held-out runs, thresholds on some of 130 others",
+        "<dt>Agents</dt><dd><b>7</b> alpha 60 %, beta 30 % and 5 more",
+        "<dt>Tools</dt><dd><b>9</b> get_user_details 40 % and 8 more",
+        "<b>a7a7a7a7a7a7</b> SHA-256 of automaton.json; made by prefixguard 0.0.0",
+        "<b>9e9e9e9e9e9e</b> id of the monitor that it was learned from (gru)",
+        "2 combinations of symbols, states and clock were tried on folds of the training runs.",
+        '<tr class=on><th scope="row">taken</th><td>typed, ladder</td>',
+    ):
+        assert said in head, said
+    assert "what it was chosen from" not in to_page(untried(summary)).decode()
+
+
 def test_figures_that_do_not_exist_are_left_out() -> None:
     nothing = Fidelity(None, None, None, None, None, float("nan"), 1, 1, ())
-    page = to_page(replace(invented_summary(2), fidelity=nothing)).decode()
+    page = to_page(untried(replace(invented_summary(2), fidelity=nothing))).decode()
     assert "AUPRC" not in page.partition("<main>")[0] and "1 test run (1 step)" in page
 
 
@@ -397,7 +419,7 @@ def test_advice_and_doubt_stand_on_the_page() -> None:
 
 def test_what_one_should_know_of_the_alarms_is_said_before_their_figures() -> None:
     told = replace(PERFORMANCE, notes=("The test side is too small to say much.",), kappa=None, coverage=None)
-    page = to_page(replace(invented_summary(6), performance=told)).decode()
+    page = to_page(untried(replace(invented_summary(6), performance=told))).decode()
     assert page.index("The test side is too small") < page.index("41 of 82")
     assert "kappa" not in page.partition("<main>")[0]
 

@@ -17,6 +17,7 @@ from prefixguard.automata.alphabets.behaviour_symbols import ASKED
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.entries import make_entries
 from prefixguard.automata.summary.fidelity import Walks
+from prefixguard.automata.summary.shared_names import families, short_names
 from prefixguard.automata.summary.state_alarms import StateAlarms, _doubts, changes, rank_states
 from prefixguard.automata.summary.wording import share_text
 from prefixguard.behaviours import BY_NAME, PLACES
@@ -110,7 +111,7 @@ def test_one_agent_and_the_step_cap_are_flagged_where_they_dominate() -> None:
     ]
     assert solo.mix == (("agent", (("solo", 1.0),)),)
     assert any("100 % of its steps are of agent solo, " in flag for flag in solo.flags)
-    assert "10 of its 10 first alarms came on runs of agent solo, as are 12 % of all test runs." in solo.flags
+    assert "All 10 of its first alarms came on runs of agent solo, as are 12 % of all test runs." in solo.flags
     assert any("step 18 or later, near the greatest lengths of runs" in flag for flag in late.flags)
     assert all(one.flags == () for one in others)
     assert any("This may be no behaviour to change." in said for said in changes(found))
@@ -172,6 +173,50 @@ def test_the_behaviours_of_a_state_are_those_at_its_first_alarms_on_failed_runs(
     assert seen
 
 
+MODELS = ("results__tool-calling-Qwen2.5-7B-Instruct_1", "results__tool-calling-Qwen2.5-Coder-32B-Instruct_2")
+
+
+def test_agents_whose_names_share_a_model_are_one_owner() -> None:
+    """One model's runs under two file names; each alone has too few of the alarms."""
+    learned = dominated()
+    solo = [r for r, of in enumerate(learned.material.corpus.groups) if of["agent"] == "solo"]
+    groups = [dict(of) for of in learned.material.corpus.groups]
+    for place, run in enumerate(solo):
+        groups[run]["agent"] = MODELS[place // 2 % 2]
+    corpus = replace(learned.material.corpus, groups=groups)
+    found = ranked(replace(learned, material=replace(learned.material, corpus=corpus)), 0.5)
+    state = next(one for one in found if "describe" in one.sentence)
+    who = 'agents whose names share "results tool calling Qwen2.5 Instruct"'
+    assert f"100 % of its steps are of {who}, 7.9 % of all steps." in state.flags
+    assert f"All 10 of its first alarms came on runs of {who}, as are 12 % of all test runs." in state.flags
+
+
+@pytest.mark.parametrize(
+    ("names", "short"),
+    [
+        (("a", "b"), ("a", "b")),
+        (("the_same_long_words_v1_of_2024", "the_same_long_words_v2_of_2024"), ("…v1", "…v2")),
+        (("one-two-three-four-five-six", "six-five-four-three-two-one"), ()),  # nothing left to tell them apart
+        (("x" * 500 + "-1", "x" * 500 + "-2"), ()),
+        (("", "-" * 40, "+" * 40), ()),
+        ((*MODELS, "gpt-4o-airline"), ()),  # two of three are not many
+        ((*MODELS, MODELS[0] + "_new"), ("…7B-Instruct_1", "…Coder-32B-Instruct_2", "…7B-Instruct_1_new")),
+    ],
+)
+def test_short_names_leave_out_what_many_share_and_never_fall_together(
+    names: tuple[str, ...], short: tuple[str, ...]
+) -> None:
+    found = short_names(names)
+    assert list(found) == list(names) and len(set(found.values())) == len(names)
+    assert tuple(found.values()) == (short or names)
+
+
+def test_no_family_is_guessed_where_names_share_nothing() -> None:
+    assert all(len(one.values) == 1 for one in families({"alpha-1": 3, "beta-2": 3, "gamma3": 3}, 0.9))
+    every = families({"m-alpha": 3, "m-beta": 3, "m-gamma": 1}, 0.9)
+    assert all(len(one.values) == 1 for one in every), "what all have tells nobody apart"
+
+
 def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds() -> None:
     counted = (("same_message", 5), ("errors_in_a_row", 3), ("call_as_text", 3))
     found = tuple(
@@ -224,7 +269,9 @@ def test_alarms_that_the_clock_raised_are_flagged(lab: Learned) -> None:
         told = [flag for flag in one.flags if "number of the step" in flag]
         assert bool(told) == (2 * of_clock[one.state] > of_all[one.state])
         only = of_all[one.state] == 1
-        start = "Its only first alarm" if only else f"{of_clock[one.state]} of its {of_all[one.state]} first alarms"
+        some = f"{of_clock[one.state]} of its {of_all[one.state]}"
+        every = of_clock[one.state] == of_all[one.state]
+        start = "Its only" if only else f"All {of_all[one.state]} of its first" if every else some
         assert all(flag.startswith(start) for flag in told)
         assert list(one.at) == sorted(steps.get(one.state, []))
     assert 0 < of_clock.total() < of_all.total()

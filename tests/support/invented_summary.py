@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from prefixguard.alarm import Level
 from prefixguard.automata.strings import fallback_of
-from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Replay, StateAlarms
+from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Origin, Replay, StateAlarms
 from prefixguard.automata.summary.replays import ReplayStep
 from prefixguard.bundle import UNSEEN, AlarmCount, AlarmPerformance, Automaton, state_names
 
@@ -119,6 +119,24 @@ def invented_summary(
     replays = tuple(_replay(number, automaton, alarm, text, dice) for number in range(8))
     return AutomatonSummary(
         name=text("airline-guard", 0),
+        origin=Origin(
+            source=text("airline.jsonl", 1),
+            adapter="events 1.0.0",
+            runs=900,
+            tasks=300,
+            failed=306,
+            sides=(400, 130, 130, 240),
+            groups=(("agent", 7, ((text("alpha", 1), 0.6), (text("beta", 2), 0.3))),),
+            kinds=((text("airline", 3), 1.0),),
+            tools=(9, ((text("get_user_details", 4), 0.4),)),
+            teacher="9e" * 32,
+            backend="gru",
+            automaton="a7" * 32,
+            version="0.0.0",
+            tried=2,
+            best=((False, ("steps, grid", *"12345678", "9")), (True, ("typed, ladder", *"23456789", "1"))),
+            muted=False,
+        ),
         learner="ladder",
         alphabet="typed",
         automaton=automaton,

@@ -17,7 +17,8 @@ from prefixguard.errors import ConfigError
 #: Name to what it is. Those that come last need the monitor's model at run time.
 ALPHABETS: Mapping[str, str] = {
     "behaviours": "the behaviours that hold at the step, as a decision tree asks for them",
-    "tree-context": "kinds of step that a decision tree tells apart by the run so far, without words and step numbers",
+    "tree-context": "kinds of step that a decision tree tells apart by lengths of texts, counts, repeats, failures and "
+    "new words, at the step and in the run so far",
     "steps": "kinds of step that a decision tree tells apart by the step alone, and by whether it repeats",
     "typed": "tool x error x repeated call; nothing learned",
     "gumbel": "the symbols that a network learned for itself",

@@ -5,14 +5,13 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prefixguard.automata.alphabets import ALPHABETS
-from prefixguard.automata.learners import LEARNER_WORDS
 from prefixguard.automata.page.front import alarm_blocks, alarms_at, state_blocks
+from prefixguard.automata.page.origin import origin_blocks
 from prefixguard.automata.page.words import words_of
 from prefixguard.automata.picture.risk_levels import RiskLevel, level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
@@ -56,8 +55,8 @@ def to_page(summary: AutomatonSummary) -> bytes:
     name = one_line(summary.name, 80) or "automaton"
     parts = {
         "name": html.escape(name),
-        "summary": html.escape(_summary(summary)),
-        "words": blocks_to_html([Bullets(tuple(f"{word}: {meaning}" for word, meaning in words_of(summary)))]),
+        "origin": blocks_to_html(origin_blocks(summary)),
+        "words": blocks_to_html([Bullets(words_of(summary))]),
         "alarms": blocks_to_html(alarm_blocks(summary.performance, summary.base)),
         "ranked": blocks_to_html(state_blocks(summary)),
         "fidelity": "\n".join(_fidelity(summary.fidelity)),
@@ -71,31 +70,6 @@ def to_page(summary: AutomatonSummary) -> bytes:
         if len(page) <= MOST_BYTES:
             break
     return page
-
-
-def _summary(summary: AutomatonSummary) -> str:
-    automaton = summary.automaton
-    met = sum(entry.count > 0 for entry in summary.entries)
-    rest = len(summary.entries) - met
-    more = f" ({rest:,} more came in no training run)" if rest else ""
-    clock = ""
-    if automaton.clock:
-        steps = ", ".join(str(step) for step in automaton.clock)
-        if len(automaton.clock) > 5:
-            steps = f"{automaton.clock[0]}, {automaton.clock[1]} ... {automaton.clock[-1]}"
-        clock = f" Beside it runs a clock: risks differ by the step at which a run is, anew from step {steps}."
-    return (
-        f"A finite automaton of {count_text(automaton.n_states, 'state')} over"
-        f" {count_text(met, 'symbol')}{more}. {_kind('Symbols', 'alphabet', summary.alphabet, ALPHABETS)}"
-        f" {_kind('States', 'learner', summary.learner, LEARNER_WORDS)}"
-        f" {share_text(summary.base)} of the training runs failed.{clock}"
-    )
-
-
-def _kind(what: str, option: str, name: str, words: Mapping[str, str]) -> str:
-    """What symbols or states are, with the name by which the option of the export chose them."""
-    said = words[name].partition(":")[0].partition(";")[0] if name in words else "of a kind of its own"
-    return f"{what}: {said} ({option} {one_line(name, 40)})."
 
 
 def _fidelity(fidelity: Fidelity) -> Iterator[str]:

@@ -32,7 +32,7 @@ def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
         " Risk change: how much the outcome risk changes on average when the symbol comes."
         + (" History: the symbol rests on earlier steps of the run, not on the step alone." if tells else "")
     )
-    yield from (Text(f"{word}: {meaning}") for word, meaning in words_of(summary))
+    yield from map(Text, words_of(summary))
     yield from (Text(f"Audit with care: {one_line(said, SENTENCE_LETTERS)}", "care") for said in summary.fidelity.care)
     names = ("Steps", "Share", "Risk change")
     head = [Column("No.", "number"), Column("Symbol", "text"), *(Column(name, "number") for name in names)]

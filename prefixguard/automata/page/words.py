@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS
 
 
-def words_of(summary: AutomatonSummary) -> Iterator[tuple[str, str]]:
-    """Each word with what it means; those that this automaton does not need are left out."""
-    clock = len(summary.automaton.clock) > 0
-    yield "Symbol, state", (
-        "each step of a run is one symbol; a run begins in the start state, and every symbol moves it to its next "
-        "state, whose risks the monitor says after the step"
+def words_of(summary: AutomatonSummary) -> tuple[str, ...]:
+    """Each word with what it means, a sentence; those that this automaton does not need are left out."""
+    horizon, clock = summary.performance.horizon, bool(summary.automaton.clock)
+    spans = (
+        "Clock, span: the same state has another risk at other steps of a run; a span is the steps from one such "
+        "change to the next.",
+        "Usual risk: what half of the steps that end in the state read, or less.",
     )
-    yield "Outcome risk, imminent risk", (
-        "how likely it is that the run fails; that it fails, and within "
-        f"{summary.performance.horizon} steps. The word at a step, OK, WATCH or ALARM, goes by the first"
-    )
-    yield "Training, held-out and test runs", (
-        "symbols and states were learned from the first, risks were set on the second (thresholds on others again), "
-        "and all figures of how well it does are of the third, which nothing was learned from or set on. No task is "
-        "on two sides"
-    )
-    yield "Teacher", "the monitor that the automaton was learned from"
-    if clock:
-        yield "Clock, span", (
-            "the same state has another risk at other steps of a run; a span is the steps from one such change to the "
-            "next"
-        )
-        yield "Usual risk", "what half of the steps that end in the state read, or less"
-    yield "Evidence", (
-        f"the held-out runs that a risk was set on; thin: fewer than {THIN_RUNS}"
-        + (" in every span" if clock else "")
-        + ", or those of the nearest other state"
-    )
-    yield "UNKNOWN", (
-        "said of a step that cannot be judged, as where the calls of a run no longer have arguments that can be read"
+    return (
+        "Symbol, state: each step of a run is one symbol. A run begins in the start state, and every symbol moves it "
+        "to its next state, whose risks the monitor says after the step.",
+        "Outcome risk, imminent risk: how likely it is that the run fails; that it fails, and within "
+        f"{horizon} steps. The word at a step, OK, WATCH or ALARM, goes by the first.",
+        "Training, held-out and test runs: symbols and states were learned from the first, risks were set on the "
+        "second (thresholds on others again), and figures are of the third, which nothing was learned from or set on. "
+        "No task is on two sides.",
+        "Teacher: the monitor that the automaton was learned from.",
+        *(spans if clock else ()),
+        f"Evidence: the held-out runs that a risk was set on; thin: fewer than {THIN_RUNS}"
+        f"{' in every span' if clock else ''}, or those of the nearest other state.",
+        "UNKNOWN: said of a step that cannot be judged, as where the calls of a run no longer have arguments that can "
+        "be read.",
     )

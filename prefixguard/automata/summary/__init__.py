@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from prefixguard.alarm import Level
 from prefixguard.automata.summary.entries import Entry
 from prefixguard.automata.summary.fidelity import Fidelity
+from prefixguard.automata.summary.origin import Origin
 from prefixguard.automata.summary.replays import Replay
 from prefixguard.automata.summary.state_alarms import StateAlarms
 from prefixguard.automata.summary.wording import RiskWords
@@ -20,16 +21,18 @@ from prefixguard.bundle import AlarmPerformance, Automaton
 class AutomatonSummary:
     """An automaton with all that explains it.
 
-    name: of the monitor. learner, alphabet: how it was learned. entries: one a symbol, in order. state_examples: for
-    each state up to three steps that ended in it, one line each. replays: runs, those asked for first, then of the test
-    side, failed first. chosen: how those were chosen. performance: of the alarms, on the test runs. ranked: all states,
-    those that raise most first alarms first. cells: int64 (S, C), steps of all runs that were read, by state and span
-    of the clock. said: of every test step what the monitor said, and the outcome risk. watch, alarm: thresholds of the
-    outcome risk; None without an alarm. base: failure rate of the training runs. expressions: what the expressions in
-    definitions mean, a sentence each, with the words behind those that rest on words.
+    name: of the monitor. origin: of what it is. learner, alphabet: how it was learned. entries: one a symbol, in
+    order. state_examples: for each state up to three steps that ended in it, one line each. replays: runs, those
+    asked for first, then of the test side, failed first. chosen: how those were chosen. performance: of the alarms,
+    on the test runs. ranked: all states, those that raise most first alarms first. cells: int64 (S, C), steps of
+    all runs that were read, by state and span of the clock. said: of every test step what the monitor said, and the
+    outcome risk. watch, alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the
+    training runs. expressions: what the expressions in definitions mean, a sentence each, with the words behind
+    those that rest on words.
     """
 
     name: str
+    origin: Origin
     learner: str
     alphabet: str
     automaton: Automaton
@@ -59,4 +62,4 @@ class AutomatonSummary:
         return RiskWords.of((self.watch, self.alarm), said)
 
 
-__all__ = ["AutomatonSummary", "Entry", "Fidelity", "Replay", "StateAlarms"]
+__all__ = ["AutomatonSummary", "Entry", "Fidelity", "Origin", "Replay", "StateAlarms"]

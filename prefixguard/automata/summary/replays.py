@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from prefixguard.alarm import Level
 from prefixguard.automata.material import Material
 from prefixguard.automata.summary.fidelity import Walks
+from prefixguard.automata.summary.shared_names import short_names
 from prefixguard.automata.summary.wording import both_ends, count_text
 from prefixguard.bundle import Calibration
 from prefixguard.errors import DataError
@@ -148,6 +149,8 @@ def make_replays(
     the texts of steps and values of groups, and ids of runs become numbers.
     """
     corpus, first, test = material.corpus, walks.strings.first, set(material.test.tolist())
+    names = sorted({name for of in corpus.groups for name in of})
+    short = {name: short_names(of[name] for of in corpus.groups if name in of) for name in names}
     replays = []
     for i, r in enumerate(runs.tolist()):
         at = slice(int(first[i]), int(first[i + 1]))
@@ -168,7 +171,7 @@ def make_replays(
                 run_id=plain(both_ends(corpus.run_ids[r], _ID), _ID) if examples else str(i + 1),
                 failed=bool(corpus.failed[r]),
                 kind=kinds[i].value,
-                groups=tuple((name, plain(of, _ID)) for name, of in groups),
+                groups=tuple((name, plain(short[name][of], _ID)) for name, of in groups),
                 note=f"asked for{known}" if asked else "",
                 steps=tuple(map(ReplayStep, *columns)),
             )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,6 +24,7 @@ from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.alarms import CELL_RUNS, group_names
 from prefixguard.automata.summary.entries import Entry, nearest_first, step_line
 from prefixguard.automata.summary.fidelity import Walks
+from prefixguard.automata.summary.shared_names import Family, families, owner, short_names
 from prefixguard.automata.summary.wording import RiskWords, both_ends, count_text, one_line, share_text
 from prefixguard.behaviours import BY_NAME, CATALOGUE, PLACES
 from prefixguard.bundle import Automaton, state_names
@@ -105,6 +106,12 @@ def rank_states(
         name: np.repeat(np.array([corpus.groups[r].get(name, "") for r in pool.tolist()], dtype=object), lengths)
         for name in group_names(material)
     }
+    short = {name: short_names(of.get(name, "") for of in corpus.groups) for name in values}
+    learned = {name: families(Counter(of.tolist()), OF_ALL) for name, of in values.items()}
+    tested = {
+        name: families(Counter(corpus.groups[r].get(name, "") for r in material.test.tolist()), OF_ALL)
+        for name in values
+    }
     names = state_names(automaton, [entry.gloss for entry in entries])
     found, doubts = [], _doubts(walks, automaton.n_states)
     limit = thresholds.watch if thresholds.alarm is None else thresholds.alarm
@@ -112,18 +119,21 @@ def rank_states(
         mine = states == state
         mix, flags = [], []
         for name, of in values.items():
-            shares = _shares(of[mine].tolist())
-            if shares and shares[0][1] > ONE_VALUE and (all_of := float((of == shares[0][0]).mean())) < OF_ALL:
-                who = f"{name} {one_line(shares[0][0], _NAME)}" if examples else f"one {name}"
+            here_of = of[mine].tolist()
+            shares = _shares(here_of)
+            if (found_owner := owner(here_of, learned[name], ONE_VALUE)) is not None:
+                family, n = found_owner
                 flags.append(
-                    f"{share_text(shares[0][1])} of its steps are of {who}, {share_text(all_of)} of all steps."
+                    f"{share_text(n / len(here_of))} of its steps are of {_who(family, name, examples=examples)}, "
+                    f"{share_text(family.share)} of all steps."
                 )
             named = tuple(
-                (one_line(both_ends(v, _VALUE), _VALUE) if examples else "one value", s) for v, s in shares[:_LEADING]
+                (one_line(both_ends(short[name][v], _VALUE), _VALUE) if examples else "one value", s)
+                for v, s in shares[:_LEADING]
             )
             mix.append((one_line(name, _NAME), named))
         here = [one for one in first if one.state == state]
-        flags += _owners(material, here, examples=examples)
+        flags += _owners(material, here, tested, examples=examples)
         steps = index[mine]
         if len(steps) and (part := float((steps >= cap_near).mean())) > LATE_SHARE:
             cap = f"step {int(np.ceil(cap_near))} or later, near the greatest lengths of runs"
@@ -220,28 +230,34 @@ def _first_alarms(material: Material, automaton: Automaton, walks: Walks, thresh
     return found
 
 
-def _owners(material: Material, here: Sequence[_FirstAlarm], *, examples: bool) -> Iterator[str]:
-    """Of each group of which one value has nearly all of a state's first alarms and not most test runs, a sentence."""
+def _owners(
+    material: Material, here: Sequence[_FirstAlarm], tested: Mapping[str, Sequence[Family]], *, examples: bool
+) -> Iterator[str]:
+    """Of each group of which one value, or one family of them, has nearly all of a state's first alarms and not most
+    test runs, a sentence. tested: of each group, those that do not have most test runs."""
     if len(here) < _FEW_ALARMS:
         return
-    for name in group_names(material):
-
-        def value(run: int, name: str = name) -> str:
-            return str(material.corpus.groups[run].get(name, ""))
-
-        most, share = _shares([value(one.run) for one in here])[0]
-        all_of = float(np.mean([value(run) == most for run in material.test.tolist()]))
-        if share > ONE_VALUE and all_of < OF_ALL:
-            who = f"{name} {one_line(most, _NAME)}" if examples else f"one {name}"
-            count = sum(value(one.run) == most for one in here)
+    for name, among in tested.items():
+        values = [material.corpus.groups[one.run].get(name, "") for one in here]
+        if (found := owner(values, among, ONE_VALUE)) is not None:
+            family, n = found
             yield (
-                f"{_of_its(count, len(here))} came on runs of {who}, as are "
-                f"{share_text(all_of)} of all test runs."
+                f"{_of_its(n, len(here))} came on runs of {_who(family, name, examples=examples)}, as are "
+                f"{share_text(family.share)} of all test runs."
             )
 
 
+def _who(family: Family, group: str, *, examples: bool) -> str:
+    """Without examples no name of a run's origin is said."""
+    if not examples:
+        return f"{'a few' if len(family.values) > 1 else 'one'} {group}{'s' * (len(family.values) > 1)}"
+    return one_line(family.said(group), _NAME)
+
+
 def _of_its(count: int, total: int) -> str:
-    return "Its only first alarm" if total == 1 else f"{count:,} of its {total:,} first alarms"
+    if total == 1:
+        return "Its only first alarm"
+    return f"All {total:,} of its first alarms" if count == total else f"{count:,} of its {total:,} first alarms"
 
 
 def _doubts(walks: Walks, n_states: int) -> dict[int, str]:

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from prefixguard.automata import ExportResult
+    from prefixguard.automata.model_selection import Candidate
     from prefixguard.learn import LearnListener
-
-_SHOWN = 5  # trials in the table, the best
 
 
 @command(
@@ -48,6 +47,7 @@ def export(
         prefixguard export automata/mine --to json-table --out table/
     """
     from prefixguard.automata import export
+    from prefixguard.automata.model_selection import RULE
 
     console = people()
     with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, Activity(bar=True) as progress:
@@ -65,11 +65,10 @@ def export(
         write_json({"path": str(result.path), "id": result.id, **facts})
         return
     if result.trials and result.choice is not None:
-        console.print(_table(result))
+        console.print(_table(result, result.choice))
         taken = f"{result.choice.alphabet}, {result.choice.learner}, {'a' if result.choice.clock else 'no'} clock"
-        say(f"Taken (*): {taken}. Behaviours where their AUPRC is near the best one's; of several the one worth most.")
-        if len(result.trials) > _SHOWN:
-            say(f"{len(result.trials)} were tried; all stand under trials in {result.path}/manifest.json.")
+        say(f"Taken (*): {taken}. {RULE}")
+        say(f"{len(result.trials)} were tried; all stand under trials in {result.path}/manifest.json.")
     if performance is not None:
         ours = performance.rows[0]
         caught = f"Test runs: its alarms catch {ours.caught:,} of {performance.failed:,} failures"
@@ -83,35 +82,22 @@ def export(
         say(f"Next: open {result.path}/automaton.html, or watch a run: prefixguard watch {result.path} -")
 
 
-def _table(result: ExportResult) -> Table:
+def _table(result: ExportResult, choice: Candidate) -> Table:
     """The best of what the choice was made among, best first, and the choice."""
     from rich.box import SIMPLE
     from rich.table import Table
 
+    from prefixguard.automata.model_selection import COLUMNS_MEAN, SHOWN_COLUMNS, shown_trials
+
     found = Table(
-        box=SIMPLE,
-        padding=0,
-        show_edge=False,
-        title="Tried on folds of the training runs",
-        caption="score: AUPRC against the mean of labels and teacher; AUPRC: against labels, imminent; agree: rank "
-        "correlation of imminent and outcome risk with the teacher's; κ: Cohen's kappa of alarms with the teacher's; "
-        "CI: 90 % intervals that held; size: states, symbols and transitions; worth: the mean of these, less for size",
+        box=SIMPLE, padding=0, show_edge=False, title="Tried on folds of the training runs", caption=COLUMNS_MEAN
     )
     found.add_column("", no_wrap=True, min_width=1)
-    found.add_column("alphabet, learner", no_wrap=True)
-    for head in ("clock", "states", "score", "AUPRC", "agree", "κ", "CI", "size", "worth"):
+    found.add_column(SHOWN_COLUMNS[0], no_wrap=True)
+    for head in SHOWN_COLUMNS[1:]:
         found.add_column(head, justify="right", no_wrap=True)
-    rows: dict[tuple[str, ...], bool] = {}  # half of the budget and all of it may come to the same
-    for t in result.trials:
-        cells: tuple[str, ...] = (
-            f"{t.choice.alphabet}, {t.choice.learner}", "yes" if t.choice.clock else "no", str(t.states),
-            f"{t.soft:.3f}", f"{t.auprc:.3f}", f"{t.imminent:.2f} {t.outcome:.2f}".replace("0.", "."),
-            f"{t.kappa:.2f}".replace("0.", "."), f"{t.coverage:.0%}", f"{t.length:.0f}", f"{t.worth:.3f}",
-        )  # fmt: skip
-        rows[cells] = rows.get(cells, False) or t.choice == result.choice
-    for place, (cells, chosen) in enumerate(rows.items()):
-        if place < _SHOWN or chosen:
-            found.add_row("*" if chosen else "", *cells, style="bold" if chosen else "")
+    for marked, cells in shown_trials(result.trials, choice):
+        found.add_row("*" if marked else "", *cells, style="bold" if marked else "")
     return found
 
 

@@ -1,0 +1,129 @@
+"""What names share: the values of a group, such as agents, that have a part of their name in common, and short names.
+
+A name falls into tokens: runs of letters, digits and points. Tokens that several names have and others have not make a
+family, as one model's runs under several settings; nothing is known of what a token means, and where names share none
+there is no family. A number is said with the token before it: "gpt-4", not "4".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+#: Names of so many letters are short enough; in longer ones tokens that more than this share of all names have are
+#: left out.
+SHORT = 24
+COMMON = 1 / 3
+_TOKEN = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
+_CUT = "…"
+_MOST = 400  # letters of a name that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One value of a group, or several whose names share what no other's do. what: the short name, or the tokens that
+    are shared. share: of everything."""
+
+    what: str
+    values: frozenset[str]
+    share: float
+
+    def said(self, group: str) -> str:
+        """In words.
+
+        >>> Family("gpt-4o", frozenset({"gpt-4o"}), 0.2).said("agent")
+        'agent gpt-4o'
+        """
+        return f'{group}s whose names share "{self.what}"' if len(self.values) > 1 else f"{group} {self.what}"
+
+
+def short_names(values: Iterable[str]) -> dict[str, str]:
+    """For each distinct value a short name: without the tokens that many of the names share, and that are told twice.
+
+    Values are told apart by their short names; what cannot be is its own.
+
+    >>> names = (f"multiturn_{model}_10_turns" for model in ("gpt-3.5", "text-bison-001", "chat-bison-001", "gpt-40"))
+    >>> list(short_names([*names, "react_10_turns"]).values())
+    ['…gpt-3.5', '…text-bison-001', '…chat-bison-001', '…gpt-40', 'react_10_turns']
+    """
+    known = list(dict.fromkeys(values))
+    common = Counter(token for value in known for token in _tokens(value))
+    most = max(min(2, len(known) - 1), COMMON * len(known))
+    short = {value: _short(value, {token for token in _tokens(value) if common[token] > most}) for value in known}
+    often = Counter(short.values())
+    return {value: one if often[one] == 1 else value for value, one in short.items()}
+
+
+def _tokens(value: str) -> dict[str, None]:
+    """Each token once, in order."""
+    return dict.fromkeys(_TOKEN.findall(value[:_MOST]))
+
+
+def _short(value: str, left_out: set[str]) -> str:
+    if len(value) <= SHORT:
+        return value
+    found, seen = list(_TOKEN.finditer(value[:_MOST])), set(left_out)
+    kept: list[int] = []
+    for place, token in enumerate(found):
+        if token[0] not in seen:
+            number = place and _is_number(token[0]) and found[place].start() == found[place - 1].end() + 1
+            kept += [at for at in (place - 1, place) if (number or at == place) and at not in kept]
+            seen.add(token[0])
+    said, last = "", -1
+    for place in kept:
+        between = value[found[last].end() : found[place].start()] if 0 <= last == place - 1 else _CUT
+        said, last = said + (between if place else "") + found[place][0], place
+    return said or value
+
+
+def _is_number(token: str) -> bool:
+    return token.replace(".", "").isdigit()
+
+
+def _named(tokens: Sequence[str], values: Iterable[str]) -> str:
+    """Tokens that all of these values have, each number with the token before it where that is the same in all."""
+    said = []
+    for token in tokens:
+        before = {f[0] for value in values if (f := re.search(rf"[^\W_]+-(?={re.escape(token)}(?![^\W_]))", value))}
+        said.append((before.pop() if _is_number(token) and len(before) == 1 else "") + token)
+    return " ".join(said)
+
+
+def families(everywhere: Mapping[str, int], most: float) -> tuple[Family, ...]:
+    """Each value, and each set of several values that share a token which no other value has, with less than this share
+    of everything; single values first, then those with the least of everything.
+
+    everywhere: each value with how often it is there at all. A set is named by all tokens that it alone has.
+    """
+    short, total = short_names(everywhere), max(sum(everywhere.values()), 1)
+    has: dict[str, list[str]] = {}
+    for value in sorted(everywhere):
+        for token in _tokens(value):
+            has.setdefault(token, []).append(value)
+    named: dict[frozenset[str], list[str]] = {}
+    for token, values in has.items():
+        if 1 < len(values) < len(everywhere):
+            named.setdefault(frozenset(values), []).append(token)
+    found = [Family(short[value], frozenset([value]), n / total) for value, n in everywhere.items()]
+    for several, tokens in named.items():
+        found.append(Family(_named(tokens, several), several, sum(everywhere[value] for value in several) / total))
+    kept = (family for family in found if family.share < most)
+    return tuple(sorted(kept, key=lambda one: (len(one.values) > 1, one.share, one.what)))
+
+
+def owner(here: Sequence[str], among: Iterable[Family], most: float) -> tuple[Family, int] | None:
+    """The first of these that has more than this share of `here`, values, and how many; None where none has.
+
+    >>> among = families({"run-gpt-4": 4, "x-llama2-7b": 2, "y-llama2-70b": 2}, 0.6)
+    >>> family, n = owner(["x-llama2-7b", "y-llama2-70b"], among, 0.8)
+    >>> family.said("agent"), n, owner(["x-llama2-7b", "run-gpt-4"], among, 0.8)
+    ('agents whose names share "llama2"', 2, None)
+    """
+    counts = Counter(here)
+    for family in among:
+        n = sum(counts[value] for value in family.values)
+        if n > most * len(here):
+            return family, n
+    return None
