@@ -21,7 +21,6 @@ from prefixguard.induce.offline.source import Source
 from prefixguard.induce.offline.sources import sources
 from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.offline.status import infer_status
-from prefixguard.induce.offline.text_log import propose_text
 from prefixguard.induce.offline.units import Column, Table, Unit, columns_of, table_of, units_of
 from prefixguard.induce.proposal import Asker, LeftOut, Mapped, Proposal, take_first
 from prefixguard.induce.samples import Samples
@@ -29,8 +28,6 @@ from prefixguard.stepview import Adapter
 
 #: Ways to find runs and events that are tried to the end.
 MOST_TRIED = 6
-#: JSON that reads worse than this (see `quality_of`) may only stand beside a log of text; that is looked for too.
-GOOD = 0.35
 #: Records of something else (packages, places, users) come to 0.2 to 0.28 in trials; speech alone, the worst-read runs
 #: of agents, to 0.32.
 LEAST = 0.3
@@ -56,10 +53,6 @@ def propose_offline(
     for draft in drafts:
         draft.quality *= left_behind(draft, drafts)
     best = max(drafts, key=lambda draft: _rank(draft, hints), default=None)
-    if best is None or best.quality < GOOD or (not hints and _is_chance(best)):
-        text = propose_text(samples, name=name, hints=hints, ask=ask)
-        if text is not None:
-            return text
     if best is None or (not hints and _is_chance(best)):
         raise TraceError(
             f"{samples.source}: nothing in {len(samples.files)} file(s) looks like the events of an agent's runs. Give "

@@ -36,7 +36,7 @@ def propose_by_search(
     evidence = Evidence(samples, dict(hints or {}))
     try:
         found = search(given_sources(_sources(evidence), evidence), evidence)
-        if not found or found[0].judgement.total < LEAST:
+        if not found or found[0].judgement.total < LEAST or _is_listing(found[0]):
             raise TraceError(
                 f"{samples.source}: nothing in {len(samples.files)} file(s) reads like runs of an agent. Give more "
                 "samples, or say where they are: --hint events='$.messages[*]'."
@@ -44,6 +44,12 @@ def propose_by_search(
         return _finished(found[0], evidence, name, dict(hints or {}), ask)
     finally:
         evidence.close()
+
+
+def _is_listing(best: Scored) -> bool:
+    """Is it a list of texts: nobody calls anything, one side alone speaks, and no speaker is named?"""
+    spoken = [rule for rule in best.candidate.spec["rules"] if rule["emit"] != "skip"]
+    return len(spoken) == 1 and spoken[0]["emit"] in ("say", "observe") and "agent" not in spoken[0]
 
 
 def _sources(evidence: Evidence) -> Iterator[Iterator[Candidate]]:

@@ -19,7 +19,9 @@ from prefixguard.induce.search.raw_places import (
     spelled,
     value_at,
 )  # fmt: skip
+from prefixguard.induce.search.run_fields import FEWEST_WORDS
 from prefixguard.induce.search.seen_runs import HEAD, SeenRun, Values, read_value
+from prefixguard.induce.search.told_text import general
 from prefixguard.stepview import MISSING, Adapter, Parser, contained
 
 #: Places of a run that are looked at.
@@ -170,25 +172,41 @@ def _said_at(value: Any, text: str, place: Place = ()) -> Iterator[Place]:
             yield from _said_at(one, text, (*place, step))
 
 
+#: Where words begin in a line.
+_BEGINS = re.compile(r"(?<!\S)\S")
+_LABEL = re.compile(r"\W{0,4}[\w -]{1,24}[:>=][ \t]+")
+
+
 def heard_columns(runs: Sequence[SeenRun], heard: Sequence[str | None]) -> list[Values]:
     """Where that text stands in most runs: a place in one of the first events, or the first line of its kind."""
     counts: dict[tuple[str, Any], int] = {}
     furthest: dict[str, int] = {}
+    labels: set[str] = set()  # those that end with a label: `task:`
     for run, text in zip(runs, heard, strict=True):
         if text is None:
             continue
         for place in {} if run.text else dict.fromkeys(_said_at(run.scope.run, text)):
             path = spelled("$", place)
             counts[path, None] = counts.get((path, None), 0) + 1
-        for k, line in enumerate(run.text.splitlines()[:FIRST] if run.text else ()):
-            begun = re.match(r"(\W{1,6}\s*|[\w -]{1,24}[:>]\s*)(\S.*)$", line)
-            if begun is not None and begun[2].strip() and begun[2].strip() in text:
-                counts[begun[1].rstrip(), "$.text"] = counts.get((begun[1].rstrip(), "$.text"), 0) + 1
-                furthest[begun[1].rstrip()] = max(k, furthest.get(begun[1].rstrip(), 0))
+        lines = run.text[: 20 * LONGEST].splitlines()[:FIRST] if run.text else []
+        paths: dict[str, int] = {}
+        for k, line in enumerate(lines):
+            begins = [m.start() for m in _BEGINS.finditer(line) if line[m.start() :].strip() in text]
+            labelled = _LABEL.match(line, begins[0]) if begins else None
+            for at in ([labelled.end()] if labelled else []) + begins[:1]:
+                if len(line[at:].split()) >= FEWEST_WORDS:
+                    before = line[:at] or (f"{lines[k - 1]}\n" if k else "")
+                    paths[general(before)] = k - before.count("\n")
+                    labels |= {general(before)} if labelled and at == labelled.end() else set()
+        for path, k in paths.items():
+            counts[path, "$.text"] = counts.get((path, "$.text"), 0) + 1
+            furthest[path] = max(k, furthest.get(path, 0))
     found = []
-    for (path, of), n in sorted(counts.items(), key=lambda item: -item[1])[:4]:
+    for (path, of), n in sorted(counts.items(), key=lambda item: (-item[1], item[0][0] not in labels))[:4]:
         if n >= 0.6 * sum(text is not None for text in heard):
-            lines = f"\\A(?:[^\\n]*\\n){{0,{furthest.get(path, 0)}}}"
-            value = path if of is None else {"re": f"{lines}{re.escape(path)}[ \\t]*(?P<told>\\S[^\\n]*)", "of": of}
-            found.append(Values(value, "", read_value(value, runs), "heard"))
+            skipped = f"\\A(?:[^\\n]*\\n){{0,{furthest.get(path, 0)}}}"
+            value = path if of is None else {"re": f"{skipped}{path}(?P<told>\\S[^\\n]*)", "of": of}
+            column = Values(value, "", read_value(value, runs), "heard")
+            if of is None or column.distinct == len({text for text in heard if text is not None}):
+                found.append(column)
     return found

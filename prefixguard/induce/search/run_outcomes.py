@@ -35,6 +35,9 @@ def outcomes_of(
             continue
         values = tuple(None if value == "" or isinstance(value, list | dict) else value for value in column.values)
         for form in forms_of(values, column.name if names else "", success, marks):
+            longest = _ran_out(column, form, runs)
+            if longest is not None:
+                column, form = longest
             odds = form.odds + _outcome_odds(column, form, runs, tasks, names)
             found.append(
                 Weighed(_outcome(column, form), form.sides, odds, form.why, column, assumed=form.assumed)
@@ -42,6 +45,32 @@ def outcomes_of(
     found = sorted(found, key=lambda one: -one.odds)[:MOST_WEIGHED]
     found = [replace(one, odds=one.odds + 0.3 * min(2, _seconded(one, found))) for one in found]
     return ranked(found, _agree)
+
+
+#: Share of the runs that may end without being told how, and of the others that are shorter than half of these.
+MOST_UNTOLD, LONGER = 0.3, 0.9
+
+
+def _ran_out(column: Values, form: SidesForm, runs: Sequence[SeenRun]) -> tuple[Values, SidesForm] | None:
+    """The reading in which runs whose text does not tell the outcome failed, where these are the longest: they ran out
+    of steps before anybody judged."""
+    untold = [i for i, value in enumerate(column.values) if value is MISSING]
+    whole = form.success in ({"ge": 1}, {"ge": 1.0})
+    if column.near != "text" or not 2 <= len(untold) <= MOST_UNTOLD * len(runs) or not (form.type == "string" or whole):
+        return None
+    lengths = [len(run.events) or len(run.text) for run in runs]
+    middle = sorted(lengths[i] for i in untold)[len(untold) // 2]
+    told = [n for n, value in zip(lengths, column.values, strict=True) if value is not MISSING]
+    if sum(n < middle for n in told) < LONGER * len(told):
+        return None
+    of = column.spec["json"] if whole else column.spec
+    sides = tuple(-1 if i in set(untold) else side for i, side in enumerate(form.sides))
+    won = {"re": r"^1(\.0+)?$"} if whole else form.success
+    why = f"{form.why}; the {len(untold)} runs that are not told are longer than the others: they ran out of steps"
+    return (
+        Values({"first": [of, {"const": "none"}]}, column.name, column.values, column.near, column.place),
+        replace(form, type="string", success=won, failure="else", sides=sides, why=why),
+    )
 
 
 def _as_numbers(columns: Sequence[Values]) -> list[Values]:

@@ -4,6 +4,7 @@ evidence and a probability (`run_fields`); what two readings share alike is aske
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -218,6 +219,8 @@ def _names(part: OpenPart, task: Weighed | None) -> None:
             continue
         if column.distinct == len(part.runs) > 1 and column.length <= 120 and isinstance(column.spec, str):
             named = affinity(column.name, Meaning.RUN_ID) - 0.05 * len(column.place) if part.names else 0.0
+            if named < 0.4 and part.names and len(column.place) == 1 and re.search("(?i)id$", column.name):
+                named = 0.4  # uid, sid, trialId: one value a run
             if any(isinstance(value, int) for value in column.values) or column.spec == "$key":
                 continue
             if named >= 0.4 and (best is None or named > best[0]):
@@ -329,6 +332,7 @@ def _cut(spec: Mapping[str, Any], outcome: Weighed | None) -> dict[str, Any]:
         return {}
     before = events["split"].get("cut", [])
     of = outcome.column.spec
+    of = of["first"][0] if "first" in of else of
     cuts = [*(before if isinstance(before, list) else [before]), of.get("json", of)["re"]]
     return {"events": {**events, "split": {**events["split"], "cut": cuts}}}
 

@@ -11,6 +11,7 @@ from prefixguard.errors import AdapterError
 from prefixguard.induce.proposal import Asker, Choice, Mapped
 from prefixguard.induce.search.raw_places import JSON, Place, event_places, spelled
 from prefixguard.induce.search.run_fields import Keys, Weighed, is_prose
+from prefixguard.induce.search.run_tasks import begun_alike
 from prefixguard.induce.search.seen_runs import HEAD, Seen, SeenRun, Values
 from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import MISSING, Adapter, canonical
@@ -60,6 +61,12 @@ def preamble_of(part: OpenPart, outcome: Weighed | None) -> None:
             continue
         if best is None or named > best[0]:
             best = named, column
+    told = [one for one in part.columns if one.spec == "$.title" and one.coverage >= 0.8 and is_prose(one)]
+    if best is None and told and part.names and any(run.text for run in part.runs):
+        pairs = zip(told[0].texts, part.heard, strict=True)
+        heard = [text is not None and text[:80] in (said or "") for text, said in pairs]
+        if sum(heard) < 0.5 * len(heard):
+            best = 1.0, begun_alike(told[0])  # the line that begins the run, which no event holds
     if best is not None:
         spec = best[1].spec
         part.run["preamble"] = spec

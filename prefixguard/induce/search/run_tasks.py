@@ -24,7 +24,7 @@ def tasks_of(
 ) -> list[Weighed]:
     """Readings of the task. heard: what each run's agent was told before it did anything. refused: specs that are read
     for something else."""
-    columns = [_begun_alike(column) for column in columns]
+    columns = [begun_alike(column) for column in columns]
     texts = task_texts(columns, heard)
     files = [run.file for run in runs]
     found = []
@@ -45,7 +45,7 @@ def tasks_of(
     return best
 
 
-def _begun_alike(column: Values) -> Values:
+def begun_alike(column: Values) -> Values:
     """Of texts of which some go on where others end, always with the same words, what they have in common: the text of
     a task, without what a later attempt adds to it. Other columns as they are."""
     if column.near not in ("run", "first", "every", "heard") or not is_prose(column):
@@ -108,11 +108,7 @@ _TASK_PLACES = {
 
 def _task_odds(column: Values, texts: Sequence[Keys], files: Sequence[str], names: bool) -> float | None:
     keys, d, n = column.texts, column.distinct, len(column.texts)
-    if (
-        not d
-        or (column.near == "heard" and d == n)
-        or any(isinstance(value, float | bool) for value in column.values if value is not None)
-    ):
+    if not d or any(isinstance(value, float | bool) for value in column.values if value is not None):
         return None
     prose = is_prose(column)
     odds = -1.0 + _TASK_PLACES.get(column.near, -1.5) - 0.1 * max(0, len(column.place) - 2)
@@ -137,6 +133,10 @@ def _task_odds(column: Values, texts: Sequence[Keys], files: Sequence[str], name
         odds -= 1.0
     if d == n and named < 0.7 and any(len(set(text) - {None}) < n - text.count(None) for text in texts):
         odds -= 1.0  # the same words were said to several runs
+    if prose and column.near == "heard" and d == n:
+        odds += 1.5  # told to the agent: a task, whether or not these samples have it again
+    if named < 0.9 and _counts(keys, files):
+        odds -= 1.5
     if column.near == "file":
         odds += 0.8 if repeats and _crosses(keys, files) else -0.5
         odds -= 1.0 if sum(text is not None and text.isdigit() for text in keys) > 0.5 * n else 0.0
@@ -173,6 +173,18 @@ def _crosses(keys: Keys, files: Sequence[str]) -> bool:
     for key, file in zip(keys, files, strict=True):
         by.setdefault(key, set()).add(file.rpartition("/")[0])
     return sum(len(found) > 1 for found in by.values()) >= 0.3 * len(by)
+
+
+def _counts(keys: Keys, files: Sequence[str]) -> bool:
+    """Does every file number its runs, from 0 or 1?"""
+    by: dict[str, list[str | None]] = {}
+    for key, file in zip(keys, files, strict=True):
+        by.setdefault(file, []).append(key)
+    whole = [found for found in by.values() if len(found) > 1]
+    return bool(whole) and all(
+        sorted(map(str, found)) == sorted(str(i + first) for i in range(len(found))) for found in whole
+        for first in (int("0" not in found),)
+    )
 
 
 def _constant_within(keys: Keys, files: Sequence[str]) -> bool:

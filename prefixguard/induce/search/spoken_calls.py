@@ -214,16 +214,17 @@ def _named(frame: CallFrame, inner: list[str], total: int) -> Iterator[SpokenCal
             if len(found) > slot:
                 before[_DIGITS.sub("0", text[: found[slot].start()])] += 1
         for prefix, n in before.most_common(2):
-            if n >= (0.6 if slot else 0.3) * len(inner) and not set("\n{") & set(prefix) and len(prefix) <= 60:
-                yield from _behind(frame, inner, prefix, total)
+            if n >= 0.3 * len(inner) and not set("\n{") & set(prefix) and len(prefix) <= 60:
+                yield from _behind(frame, inner, prefix, total, plain=not slot or n >= 0.6 * len(inner))
 
 
 _DIGITS = re.compile(r"\d+")
 
 
-def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int) -> Iterator[SpokenCall]:
+def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: bool) -> Iterator[SpokenCall]:
+    """plain: may a word alone be the name, without brackets or JSON behind it?"""
     start = "(?s)^" + _DIGITS.sub(r"\\d+", quoted(prefix))
-    for opening, closing, sure in _SEPARATORS:
+    for opening, closing, sure in _SEPARATORS if plain else _SEPARATORS[:3]:
         opens = opening.replace("(?={)", "")
         around = f"{prefix}NAME{opening}...{closing}".replace("\\", "")
         arrow = _answered(start, opens, closing, texts) if closing else None

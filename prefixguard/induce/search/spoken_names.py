@@ -33,7 +33,7 @@ _ROLES = {
     "call": "action actions act command cmd call toolcall invoke execute exec executing input click",
     "agent": "agent assistant ai bot model llm gpt claude actor planner solver say says answer final",
     "result": "observation observations obs result results output outputs out response return returned ret stdout env "
-    "environment toolresult feedback reply observe tools terminal",
+    "environment toolresult feedback reply observe tools terminal error errors",
     "tool": "tool function",
     "user": "user human customer client operator question task goal instruction instructions query problem prompt",
     "noise": "system metrics stats usage tokens cost heartbeat score reward outcome verdict summary "

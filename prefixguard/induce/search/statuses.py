@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prefixguard.induce.offline.status import StatusForm, infer_status
+from prefixguard.induce.offline.status import infer_status
 from prefixguard.induce.proposal import LeftOut, Mapped
 from prefixguard.induce.search.columns import Node
 from prefixguard.induce.search.evidence import Evidence
@@ -22,29 +22,37 @@ def with_status(
 ) -> tuple[dict[str, Any], tuple[Mapped, ...], tuple[LeftOut, ...]]:
     """The spec with a status on every rule that reads results; what tells it, and what looked as if it did."""
     rules: list[Any] = list(spec["rules"])
+    of_text = isinstance(spec["events"], dict) and "split" in spec["events"]  # what an event of text has is its head
     mapped: list[Mapped] = []
     left_out: list[LeftOut] = []
-    default: list[Mapping[str, Any]] = [{"is": "ok"}]
+    texts: list[str] = []  # of the rules beside whose results nothing tells it
+    of_runs: list[int] = []
     for i, rule in enumerate(rules):
         if "result" not in rule or "status" in rule:
             continue
-        form = _status(spec, i, evidence)
-        if form is None:
+        results, elements, runs = _results(spec, i, evidence)
+        if not any(results):
             continue
-        mapped += form.mapped
+        form = infer_status(results, {} if of_text else _flags(elements), runs)
         left_out += form.left_out
         if any(key.startswith("@") for one in form.rules for key in one.get("when", {})):
+            mapped += form.mapped
             rules[i] = {**rule, "status": list(form.rules)}
-        elif len(form.rules) > len(default):
-            default = list(form.rules)
+        else:
+            texts += results
+            of_runs += runs
     told = {**spec, "rules": rules}
     if "status" not in spec:
-        told["status"] = default
+        told["status"] = [{"is": "ok"}]
+        if texts:
+            form = infer_status(texts, {}, of_runs)
+            mapped += form.mapped
+            told["status"] = list(form.rules)
     return told, tuple(mapped), tuple(left_out)
 
 
-def _status(spec: Mapping[str, Any], number: int, evidence: Evidence) -> StatusForm | None:
-    """What tells the status of the steps that this rule completes."""
+def _results(spec: Mapping[str, Any], number: int, evidence: Evidence) -> tuple[list[str], list[Any], list[int]]:
+    """What this rule reads as results, with the element of each and the number of its run."""
     results: list[str] = []
     elements: list[Any] = []
     runs: list[int] = []
@@ -56,9 +64,7 @@ def _status(spec: Mapping[str, Any], number: int, evidence: Evidence) -> StatusF
             results.append(record.action)
             elements.append(_element(record.arguments))
             runs.append(n)
-    if not any(results):
-        return None
-    return infer_status(results, _flags(elements), runs)
+    return results, elements, runs
 
 
 def _probe(spec: Mapping[str, Any], number: int) -> dict[str, Any]:
@@ -66,6 +72,8 @@ def _probe(spec: Mapping[str, Any], number: int) -> dict[str, Any]:
     rules = []
     for i, rule in enumerate(spec["rules"][: number + 1]):
         kept = {key: rule[key] for key in ("when", "each", "then") if key in rule}
+        if "open_call" in kept.get("when", {}):  # no call is open here: those rules are skipped
+            kept["when"] = {key: test for key, test in kept["when"].items() if key != "open_call"}
         if i < number:
             kept.pop("each", None)
             rules.append({**kept, "emit": "skip"})

@@ -85,17 +85,17 @@ def _templates(line: str) -> Iterator[str]:
                 yield f"(?m)^{before}(?P<told>[\\w.+-]+)"
     for word in _WORD.finditer(line):
         if word.start() not in signs and (polarity(word[0]) or re.fullmatch(r"[01](?:\.\d+)?", word[0])):
-            yield f"(?m)^{_general(line[: word.start()])}(?P<told>[\\w.]+){_general(line[word.end() :])}$"
+            yield f"(?m)^{general(line[: word.start()])}(?P<told>[\\w.]+){general(line[word.end() :])}$"
 
 
 def _befores(text: str) -> Iterator[str]:
-    yield _general(text)
+    yield general(text)
     last = re.search(r"\S+\s+\S+\s*$", text)
     if last is not None and last.start() > 0:
-        yield rf"[^\n]*?{_general(last[0])}"
+        yield rf"[^\n]*?{general(last[0])}"
 
 
-def _general(text: str) -> str:
+def general(text: str) -> str:
     """A pattern for text in which numbers and blanks may differ."""
     parts = re.split(r"(\d+|\s+)", text)
     return "".join(r"\d+" if p.isdigit() else r"\s+" if p.isspace() else re.escape(p) for p in parts if p)

@@ -41,6 +41,19 @@ _CLOSERS = (":", ">", "]", "|", ")", "→", "»", "=>", "->", "*", "$", "#", "%"
 PROMPTS = frozenset(["->", "<-", "=>", "<=", *(sign * n for sign in ">$#%<" for n in (1, 2, 3)), "→", "»", "←", "«"])
 
 
+#: Words of which one stands in the line that begins a run.
+RUN_WORDS = frozenset(
+    """
+    run task episode session trial question problem case incident job attempt game example instance
+    conversation chat ticket query chain start started begin new opened
+    """.split()  # noqa: SIM905, a list would be longer
+)
+
+
+def words_in(text: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Za-z]+", text)}
+
+
 @dataclass(frozen=True)
 class LineHead:
     """A head as it is over many lines. tokens: (kind, text), masked where kind is time, num or id. whole: it is all of
@@ -123,7 +136,8 @@ def _heads_of(line: str) -> Iterator[LineHead]:
     for match in _TOKEN.finditer(line[:LONGEST_HEAD]):
         kind = match.lastgroup or "sign"
         tokens.append(("sign" if kind == "one" else kind, match[0]))
-    tokens = [("level", text) if kind == "word" and text.lower() in _LEVELS else (kind, text) for kind, text in tokens]
+    stamped = any(kind == "time" for kind, _ in tokens)
+    tokens = [("level", text) if kind == "word" and _is_level(text, stamped) else (kind, text) for kind, text in tokens]
     indented = tokens[0][0] == "space"
     if line.startswith("</") or (indented and (len(tokens) < 2 or not is_prompt(tokens[1][1]))):
         return
@@ -159,6 +173,11 @@ def _heads_of(line: str) -> Iterator[LineHead]:
         yield LineHead(tuple(tokens), True)
 
 
+def _is_level(word: str, stamped: bool) -> bool:
+    """Is it the level of a logger? `Error` without a time beside it is a name."""
+    return word.lower() in _LEVELS and (stamped or word != word.capitalize())
+
+
 def _balanced(tokens: Sequence[tuple[str, str]]) -> bool:
     text = "".join(text for kind, text in tokens if kind == "sign")
     return all(text.count(a) == text.count(b) for a, b in ("()", "[]", "{}"))
@@ -172,6 +191,19 @@ class HeadLine:
     line: int
     head: LineHead
     size: int
+
+
+#: Lines of front matter at most.
+LONGEST_FRONT = 40
+
+
+def _front(lines: Sequence[str]) -> int:
+    """Lines of front matter: `key: value` between two rulers at the very beginning; 0 where there is none."""
+    ruler = lines[0].rstrip() if lines else ""
+    if ruler not in ("---", "+++"):
+        return 0
+    shut = next((i for i, line in enumerate(lines[1:LONGEST_FRONT], 1) if line.rstrip() == ruler), 0)
+    return shut + 1 if shut > 1 and all(re.match(r"\s|-|[\w.-]+ ?[:=]", line) for line in lines[1:shut]) else 0
 
 
 class LogLines:
@@ -189,8 +221,10 @@ class LogLines:
         self.headed = 0
         cut = 1 if len(texts) >= 6 else -(-PARTS // max(1, len(texts)))
         self.parts = sum(min(cut, len(lines)) for lines in self.docs)
+        fronts = [_front(lines) for lines in self.docs]
+        self.fronts = fronts if min(fronts, default=0) else [0] * len(fronts)
         for doc, lines in enumerate(self.docs):
-            for at, line in enumerate(lines):
+            for at, line in enumerate(lines[self.fronts[doc] :], self.fronts[doc]):
                 above = ""
                 self.headed += bool(line.strip() and heads_of(line[: LONGEST_HEAD + 1]))
                 for head in heads_of(line[: LONGEST_HEAD + 1]):
@@ -200,11 +234,17 @@ class LogLines:
                     self._parts.setdefault(key, set()).add((doc, at * cut // len(lines)))
                     self._below.setdefault(above, set()).add(key)
                     above = key
-        self.kept = {key for key, n in self.counts.items() if n >= 2 and self.spread(key) >= 0.25}
+        self.kept = {key for key, n in self.counts.items() if n >= 2 and self.spread(key) >= self._least(key)}
 
     def spread(self, key: str) -> float:
         """Share of the parts of the samples in which the head stands."""
         return len(self._parts.get(key, ())) / max(1, self.parts)
+
+    def _least(self, key: str) -> float:
+        """How far it is spread at least; what speaks of runs or verdicts may stand once for each of two runs."""
+        said = self.heads[key].words
+        of_runs = self.names and (bool(words_in(said) & RUN_WORDS) or role_of(said) == "noise")
+        return min(0.25, 2 / max(1, self.parts)) if of_runs else 0.25
 
     def parted(self, key: str) -> bool:
         """Do lines with this head go on with longer heads, few and spread over the samples? Behind a label a word is
@@ -231,7 +271,7 @@ class LogLines:
         """Every line with a head that repeats: of the heads it may have, the longest as far as heads part."""
         out = []
         for doc, lines in enumerate(self.docs):
-            for at, line in enumerate(lines):
+            for at, line in enumerate(lines[self.fronts[doc] :], self.fronts[doc]):
                 best = None
                 for head in heads_of(line[: LONGEST_HEAD + 1]):
                     if head.key not in self.kept:

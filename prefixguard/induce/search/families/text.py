@@ -17,8 +17,8 @@ from prefixguard.induce.search.families.heads import LogLines
 from prefixguard.induce.search.families.text_events import TextEvent, events_of, head_sets, inner_heads
 from prefixguard.induce.search.families.text_logs import LogSource, RunSplit, log_sources, run_splits
 from prefixguard.induce.search.families.text_roles import HeadRoles, roles_of
-from prefixguard.induce.search.spoken_calls import placed
-from prefixguard.induce.search.spoken_names import quoted
+from prefixguard.induce.search.spoken_calls import SpokenCall, placed
+from prefixguard.induce.search.spoken_names import quoted, role_of
 from prefixguard.lexicon import Meaning, affinity, polarity
 from prefixguard.stepview.schema import NEWEST, schema_of
 from prefixguard.stepview.values import read_json
@@ -26,7 +26,9 @@ from prefixguard.stepview.values import read_json
 #: Candidates of one source, and how far behind the likeliest one may be.
 MOST_CANDIDATES, NEAR = 48, 0.12
 #: Rules are tried in this order.
-_ORDER = ("noise", "user", "thought", "arguments", "call", "step", "agent", "result", "observe", "parted", "noted")
+_ORDER = (
+    "noise", "user", "thought", "arguments", "call", "step", "both", "agent", "result", "observe", "parted", "noted",
+)  # fmt: skip
 
 
 def propose(evidence: Evidence) -> Iterator[Iterator[Candidate]]:
@@ -97,10 +99,11 @@ def _spec(
         "events": {"split": part},
         "join": {"by": "order"},
         "rules": [*rules, {"emit": "skip", "comment": "text before the first head"}],
-        "status": status_of(
-            [text for kind in order if roles.of[kind] == "result" for text in bodies[kind]], bool(coded)
-        ),
-    }
+    } | ({"status": _CODED} if coded else {})
+
+
+#: Status by the number in a head: an exit code.
+_CODED = [{"when": {"@.number": {"re": "^-?0*[1-9]"}}, "is": "error"}, {"is": "ok"}]
 
 
 def _of_harness(events: Sequence[TextEvent], roles: HeadRoles) -> list[tuple[str, str]]:
@@ -149,21 +152,38 @@ def _rules(kind: str, when: dict[str, Any], roles: HeadRoles, bodies: Sequence[s
         if form is None:
             return [{"when": when, "emit": "call", "arguments": "@.body"}]
         said = {"when": when, "emit": "say", "hold": True, "action": "@.body"}
-        return [form.rule(when), *([said] if form.share < 1 else [])]
+        return [*_thinking(form, when), form.rule(when), *([said] if form.share < 1 else [])]
     if role == "step":
         first = {"re": r"^([^\n]*)", "of": "@.body"}
         rule: dict[str, Any] = {"when": when, "emit": "step", "arguments": first}
         if form is not None:
             rule |= {"tool": placed(form.tool, first, "@.body"), "arguments": placed(form.arguments, first, "@.body")}
         return [{**rule, "result": {"re": r"(?s)^[^\n]*\n(.*)$", "of": "@.body"}}]
+    if role == "both" and form is not None:
+        names = "|".join(quoted(name) for name, _ in form.tools)  # `search returned`, `search failed`
+        value = {"re": rf"(?s)^(?:(?:{names})\b[ \t:]*)?(.*)$", "of": "@.body"}
+        return [form.rule(when), *_result_rules(when, value)]
     if role == "result":
         value = _unwrapped(bodies, {name for one in roles.forms.values() for name, _ in one.tools})
-        return [
-            {"when": {**when, "open_call": True}, "emit": "result", "result": value},
-            {"when": {**when, "@.body": {"present": True}}, "emit": "observe", "observation": "@.body"},
-            {"when": when, "emit": "skip"},
-        ]
+        return _result_rules(when, value)
     return [{"when": when, "emit": "observe", "observation": _unwrapped(bodies)}]
+
+
+def _thinking(form: SpokenCall, when: dict[str, Any]) -> list[dict[str, Any]]:
+    """Calls of a tool that only thinks: what it is given is what the agent says."""
+    names = [name for name, _ in form.tools if role_of(name) == "thought"]
+    if not names or form.result is not None:
+        return []
+    rule = {"when": {**when, "value": form.tool, "is": {"in": names}}, "emit": "call", "tool": form.tool}
+    return [{**rule, "action": form.arguments}]
+
+
+def _result_rules(when: dict[str, Any], value: Any) -> list[dict[str, Any]]:
+    return [
+        {"when": {**when, "open_call": True}, "emit": "result", "result": value},
+        {"when": {**when, "@.body": {"present": True}}, "emit": "observe", "observation": "@.body"},
+        {"when": when, "emit": "skip"},
+    ]
 
 
 def _unwrapped(bodies: Sequence[str], tools: set[str] | frozenset[str] = frozenset()) -> Any:
@@ -237,20 +257,3 @@ def _verdicts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:
     if len(told) < 2 or sum(final[text] for text in told) < 0.2 * len(last):
         return []
     return [rf"\A\s*(?:{'|'.join(quoted(text) for text in sorted(told)[:6])})\s*\z"]
-
-
-_FAILED = (
-    r"(?i)^\W*(?:\w*error\b|\w*exception\b|traceback\b|fatal\b|fail(?:ed|ure)\b|invalid\b|could not\b|cannot\b"
-    r"|no such\b|unknown\b)"
-)
-_CODES = (r"(?i)\b(?:exit(?:[ _-]?(?:code|status))?|returncode|rc|status)\b[>\s:=]{1,3}", r"<returncode>", r"<exit>")
-
-
-def status_of(results: Sequence[str], numbered: bool = False) -> list[dict[str, Any]]:
-    """Rules for the status: an exit code where the text or its head tells one, else how it begins."""
-    if numbered:
-        return [{"when": {"@.number": {"re": "^-?0*[1-9]"}}, "is": "error"}, {"is": "ok"}]
-    for code in _CODES:
-        if results and sum(bool(re.search(code + r"-?\d+", text)) for text in results) >= 0.5 * len(results):
-            return [{"when": {"result": {"re": code + r"-?0*[1-9]"}}, "is": "error"}, {"is": "ok"}]
-    return [{"when": {"result": {"re": _FAILED}}, "is": "error"}, {"is": "ok"}]

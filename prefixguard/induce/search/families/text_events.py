@@ -72,7 +72,11 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
     options = [whole, whole - fences, whole - doubtful, whole - doubtful - fences]
     if {"call", "result"} <= {role[key] for key in named}:
         core = {heads[key].skeleton for key in named if role[key] in ("call", "result")}
-        options = [{key for key in again if heads[key].skeleton in core and (key in named or core != {"W:"})}, *options]
+        kin = {key for key in able if heads[key].skeleton in core and role[key] in ("call", "result")}  # however rare
+        options = [
+            kin | {key for key in again if heads[key].skeleton in core and (key in named or core != {"W:"})},
+            *(kin | option for option in options),
+        ]
     steps = {key for key in again if heads[key].whole and any(kind == "num" for kind, _ in heads[key].tokens)}
     steps = {key for key in steps if lines.spread(key) >= 0.9 and counts[key] >= 0.5 * max(counts.values())}
     starts = sorted(split.starts)

@@ -12,7 +12,7 @@ from typing import Any
 
 from prefixguard.induce.samples import Kind
 from prefixguard.induce.search.evidence import Evidence
-from prefixguard.induce.search.families.heads import HeadLine, LineHead, LogLines
+from prefixguard.induce.search.families.heads import RUN_WORDS, HeadLine, LineHead, LogLines, words_in
 from prefixguard.induce.search.spoken_names import quoted
 from prefixguard.stepview import render
 
@@ -135,14 +135,6 @@ def _lines_in(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, str]
 
 # --- where runs begin
 
-_RUN_WORDS = frozenset(
-    """
-    run task episode session trial question problem case incident job attempt game example instance
-    conversation chat ticket query chain start started begin new opened
-    """.split()  # noqa: SIM905, a list would be longer
-)
-
-
 def run_splits(lines: LogLines, marks: Sequence[HeadLine], most: int = 3) -> list[RunSplit]:
     """Ways in which runs may stand in the texts, the surest first."""
     docs = len(lines.docs)
@@ -153,7 +145,7 @@ def run_splits(lines: LogLines, marks: Sequence[HeadLine], most: int = 3) -> lis
     by_key: dict[str, list[HeadLine]] = {}
     for mark in marks:
         by_key.setdefault(mark.head.key, []).append(mark)
-    said = Counter(word for key, n in kinds.items() for word in _words(lines.heads[key]) for _ in range(n))
+    said = Counter(word for key, n in kinds.items() for word in words_in(lines.heads[key].words) for _ in range(n))
     lines.common = frozenset(word for word, n in said.items() if n >= 0.6 * len(marks))
     able = [key for key, n in kinds.items() if max(2, docs) <= n <= 0.75 * usual and _may_begin(lines, key)]
     for key in sorted(able, key=lambda key: (not _speaks(lines, key), -kinds[key]))[:MOST_BEGINNINGS]:
@@ -173,11 +165,7 @@ MOST_BEGINNINGS = 16
 
 def _speaks(lines: LogLines, key: str) -> bool:
     """Does the head speak of runs, in words that few heads have?"""
-    return bool((_words(lines.heads[key]) - lines.common) & _RUN_WORDS)
-
-
-def _words(head: LineHead) -> set[str]:
-    return {word.lower() for word in re.findall(r"[A-Za-z]+", head.words)}
+    return bool((words_in(lines.heads[key].words) - lines.common) & RUN_WORDS)
 
 
 def _may_begin(lines: LogLines, key: str) -> bool:
@@ -227,6 +215,9 @@ def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) 
         number = all(re.fullmatch(r"\d+", one[0].strip()) for one in under)
         regex = regex.removesuffix("$") + r"\n" + (r"(?P<number>\d+)\s*$" if number else "(?P<title>.*)$")
         sure += 0.25 * number
+    quotes = Counter(match[1] for rest in rests if (match := re.match(r'((?:[\w.-]+[=:] ?)?")[^"]*"$', rest)))
+    if quotes and quotes.most_common(1)[0][1] >= 0.95 * len(rests):
+        regex = regex.removesuffix("(?P<title>.*)$") + rf'{quoted(quotes.most_common(1)[0][0])}(?P<title>.*)"$'
     closing = Counter(match[0] for rest in rests if (match := re.search(r"\s*([=#*~_\]-])\1*$", rest)))
     if closing and closing.most_common(1)[0][1] >= 0.95 * len(rests):
         regex = regex.removesuffix("(?P<title>.*)$") + rf"(?P<title>.*?){quoted(closing.most_common(1)[0][0])}$"

@@ -12,9 +12,10 @@ from itertools import pairwise
 
 from prefixguard.induce.search.families.heads import LogLines, is_prompt
 from prefixguard.induce.search.families.text_events import TextEvent
-from prefixguard.induce.search.spoken_calls import SpokenCall, spoken_calls
-from prefixguard.induce.search.spoken_names import NAME, names_share, prose_share, role_of
+from prefixguard.induce.search.spoken_calls import SpokenCall, placed, spoken_calls
+from prefixguard.induce.search.spoken_names import NAME, names_share, prose_share, role_of, value_of
 from prefixguard.lexicon import polarity
+from prefixguard.stepview import MISSING
 
 #: How much a name speaks for a kind that calls, and for one that answers.
 _CALLS = {"call": 0.9, "agent": 0.4, "tool": 0.4, "thought": -0.6, "result": -1.0, "user": -1.0, "noise": -1.2}
@@ -23,7 +24,8 @@ _ANSWERS = {"result": 0.6, "tool": 0.3, "user": -0.1, "agent": -0.3, "noise": -0
 
 @dataclass(frozen=True, slots=True)
 class HeadRoles:
-    """of: role by kind: thought, call, arguments, step, agent, result, user, observe, noise; parted: a line that
+    """of: role by kind: thought, call, arguments, step, agent, result, user, observe, noise; both: calls, and what does
+    not hold one is a result; parted: a line that
     arrived and behind a blank line what the agent says; noted: noise, and behind a blank line what it says. forms: of
     calls by kind. score: how much speaks for it."""
 
@@ -89,7 +91,7 @@ def roles_of(lines: LogLines, events: Sequence[TextEvent], names: bool) -> Itera
     ranked = sorted(kinds.bodies, key=lambda kind: (-kinds.calls(kind), kind))
     chosen = [[kind] for kind in ranked[:3] if kinds.calls(kind) > 0.1]
     also = [kind for kind in ranked if kinds.calls(kind) > 0.8 and kinds.forms[kind]]
-    made = list(_typed(kinds))
+    made = [*_typed(kinds), *_shared(kinds)]
     for acting in [also, *chosen] if len(also) > 1 else chosen:
         made += _answered(kinds, acting)
     if not made:
@@ -105,6 +107,21 @@ def _typed(kinds: Kinds) -> Iterator[HeadRoles]:
         if is_prompt(kinds.words[kind]) and several >= 0.5 and len(texts) >= 0.3 * kinds.usual:
             typed = spoken_calls([text.split("\n", 1)[0] for text in texts if text], most=1)
             yield _filled(kinds, {kind: "step"}, {kind: typed[0]} if typed else {}, 0.6 * several)
+
+
+def _shared(kinds: Kinds) -> Iterator[HeadRoles]:
+    """One kind has the calls and what comes back: those that hold a call, and others behind them."""
+    for kind in kinds.bodies:
+        for form in kinds.forms[kind]:
+            if not 0.25 <= form.share <= 0.75:
+                continue
+            test = value_of(placed(form.test, "@.text", "@.body"))
+            here = [event for event in kinds.events if event.kind == kind]
+            mine = [(event.run, test(event.body) not in (None, MISSING)) for event in here]
+            calls = sum(called for _, called in mine)
+            behind = sum(one[1] and not two[1] and one[0] == two[0] for one, two in pairwise(mine))
+            if calls and behind >= 0.8 * calls and behind >= 0.8 * (len(mine) - calls):
+                yield _filled(kinds, {kind: "both"}, {kind: form}, 0.5 + 0.5 * form.sure)
 
 
 def _answered(kinds: Kinds, acting: list[str]) -> Iterator[HeadRoles]:
@@ -130,7 +147,7 @@ def _answered(kinds: Kinds, acting: list[str]) -> Iterator[HeadRoles]:
 def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCall], score: float) -> HeadRoles:
     """Roles for the kinds that have none yet."""
     roles = dict(given)
-    acting = [kind for kind, role in roles.items() if role in ("call", "step")]
+    acting = [kind for kind, role in roles.items() if role in ("call", "step", "both")]
     begun: set[int] = set()
     before: Counter[str] = Counter()
     for event in kinds.events:
@@ -146,7 +163,8 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
             continue
         n, role, prose = len(texts), kinds.said[kind], kinds.prose[kind]
         to_call = sum(kinds.follow[kind][one] for one in acting) / n
-        answered = sum(kinds.follow[one][kind] for one, other in given.items() if other in ("result", "step")) / n
+        ending = [one for one, other in given.items() if other in ("result", "step", "both")]
+        answered = sum(kinds.follow[one][kind] for one in ending) / n
         blank = sum(not text for text in texts) / n
         apart = sum(re.search(r"\n[ \t]*\n", text) is not None for text in texts) / n
         rare = (n < 0.25 * kinds.usual and per_run[kind] < 0.8 * runs) or kind == "@"

