@@ -14,8 +14,6 @@ from prefixguard.stepview import canonical
 
 #: Candidates that are judged on all runs, and those of them that are edited.
 WIDTH, EDITED = 14, 5
-#: What the names of kinds may add to the worth of a reading.
-NAMED_PARTS = 0.03
 #: Candidates of one layout among them.
 _ALIKE = 2
 #: What counts as better.
@@ -33,7 +31,7 @@ class Scored:
 
     @property
     def total(self) -> float:
-        return self.judgement.worth + NAMED_PARTS * self.candidate.prior - 0.001 * len(self.candidate.spec["rules"])
+        return self.judgement.worth + 0.01 * self.candidate.prior - 0.001 * len(self.candidate.spec["rules"])
 
 
 def search(sources: Iterable[Iterator[Candidate]], evidence: Evidence, *, seconds: float = 12.0) -> list[Scored]:

@@ -13,7 +13,7 @@ from typing import Any
 from prefixguard.induce.offline.places import Place
 from prefixguard.induce.search.columns import Field, Node, is_time, opened_json
 from prefixguard.induce.search.spoken_calls import placed, spoken_calls
-from prefixguard.induce.search.spoken_names import value_of
+from prefixguard.induce.search.spoken_names import role_of, value_of
 from prefixguard.lexicon import Meaning, affinity, path_names
 from prefixguard.stepview import MISSING
 
@@ -155,7 +155,7 @@ def complement(forms: Sequence[TextForm]) -> list[TextForm]:
 
 def calls_of(node: Node, names: bool = True) -> list[CallForm]:
     """Ways to read calls from the elements of a node itself, best first."""
-    found = [*_pairs(node, names), *_keyed(node), *_spelled(node, names), *_spoken(node), *_stemmed(node, names)]
+    found = [*_pairs(node, names), *_keyed(node), *_spelled(node, names), *_spoken(node, names), *_stemmed(node, names)]
     for form in found:
         form.worth -= 0.5 * (1 - len(form.covers) / max(1, len(node.elements)))
     return sorted(found, key=lambda form: -form.worth)
@@ -339,20 +339,25 @@ def _spelled(node: Node, names: bool) -> Iterator[CallForm]:
                 yield form
 
 
-def _spoken(node: Node) -> Iterator[CallForm]:
-    """Calls in what an agent says: a block of code, a line with a name and arguments, labels, tags."""
+def _spoken(node: Node, names: bool) -> Iterator[CallForm]:
+    """Calls in what an agent says: a block of code, a line with a name and arguments, labels, tags; or all of a field
+    whose name says that it is called."""
+    fields = [one for one in node.fields.values() if one.kind in ("text", "word") and one.share >= 0.5 and one.place]
+    calling = {one.place for one in fields if names and role_of(path_names(one.name)[-1]) == "call"}
     long = [one for one in node.fields.values() if one.kind == "text" and one.share >= 0.5]
-    for one in sorted(long, key=lambda one: -sum(len(str(v)) for v in islice(one.values.values(), 100)))[:2]:
+    long = sorted(long, key=lambda one: -sum(len(str(v)) for v in islice(one.values.values(), 100)))[:2]
+    for one in {f.place: f for f in (*(f for f in fields if f.place in calling), *long)}.values():
+        called = one.place in calling
         texts = {i: v for i, v in one.values.items() if isinstance(v, str)}
-        for form in spoken_calls(list(texts.values()), most=2) if texts else ():
+        for form in spoken_calls(list(texts.values()), most=2, called=called) if texts else ():
             found = value_of(placed(form.test, "@.text", "@.body"))
             covers = frozenset(i for i, v in islice(texts.items(), 2000) if found(v) is not MISSING)
-            if form.sure < 0.6 or len(covers) < 2:
+            if form.sure < (0.4 if called else 0.6) or len(covers) < 2:
                 continue
             tool, given, rest, back = (
                 placed(value, one.name, "@.body") for value in (form.tool, form.arguments, form.said, form.result)
             )
-            worth = 0.2 + 0.9 * form.sure
+            worth = 0.2 + 0.9 * form.sure + 0.3 * called
             yield CallForm(
                 node, tool, given, covers, (one.place,), worth, rest=rest or {"const": ""}, back=back,
                 test=placed(form.test, one.name, "@.body"),

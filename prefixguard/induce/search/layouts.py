@@ -226,8 +226,10 @@ def _events(below: Place, one: _ListPlace) -> Iterator[Any]:
     """Ways in which a spec spells the list at a place of the run."""
     if one.form == "columns":
         inner = below[:-1]
-        names = [k for k, n in one.columns.items() if n >= 0.5 * len(one.lengths)]
-        yield {"zip": {k: spell("$", (*inner, k, None)) for k in names}, "pad": names[:1] and names}
+        names = [k for k, n in one.columns.items() if n >= min(2, len(one.lengths))]
+        rare = [k for k in names if one.columns[k] < len(one.lengths)]
+        found = {"zip": {k: spell("$", (*inner, k, None)) for k in names}, "pad": names}
+        yield {**found, "optional": rare} if rare else found
         return
     if INSIDE in below:
         at = below.index(INSIDE)
@@ -327,7 +329,7 @@ def _closing(runs: Sequence[Any], events: str, layout: Layout) -> list[tuple[str
     order = list(node.fields)
     at = next((i for i, place in enumerate(order) if spell("@", place) == path), 0)
     for i, one in enumerate(node.fields.values()):
-        if one.name.startswith(path) or one.share < 0.4 or i < at:
+        if one.name.startswith(path) or one.share < 0.4 or i < at or len(one.place) > path.count("."):
             continue
         values = [v for v in one.values.values() if isinstance(v, dict)]
         if keys and len(keys) >= 2 and values and all(keys <= frozenset(v) for v in values):

@@ -1,15 +1,17 @@
-"""What names say of runs: whether what a container takes for a run has an id, a task or an outcome of its own."""
+"""What names say of a spec: whether what its container takes for a run has an id, a task or an outcome of its own, and
+whether its rules read kinds of events and fields as what they are called."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.search.evidence import Evidence
-from prefixguard.lexicon import Meaning, affinity
+from prefixguard.lexicon import Meaning, affinity, path_names
 from prefixguard.stepview import Adapter
 
 _WANTED = (Meaning.RUN_ID, Meaning.TASK_ID, Meaning.OUTCOME, Meaning.TASK_TEXT)
@@ -35,3 +37,53 @@ def _own_names(value: Any, depth: int) -> Iterator[str]:
                 yield from _own_names(item, depth + 1)
         elif not isinstance(item, list):
             yield str(key)
+
+
+#: What a kind of this name does, and what it may be found to do besides.
+_DOES = {
+    Part.SAY: ({"say", "call", "step"}, {"skip"}), Part.USER: ({"observe"}, {"result", "skip"}),
+    Part.RESULT: ({"result"}, {"observe", "step", "skip"}), Part.CALL: ({"call", "step", "update"}, {"say", "skip"}),
+    Part.THOUGHT: ({"say", "call", "step"}, {"skip"}), Part.SYSTEM: ({"skip"}, {"observe"}),
+    Part.NOISE: ({"skip"}, {"observe", "say"}), Part.STEP: ({"say", "call", "step"}, {"skip"}),
+}  # fmt: skip
+#: Meanings that the name of a field has, for it and against it.
+_HOLDS = {
+    "tool": (Meaning.TOOL, Meaning.ROLE), "arguments": (Meaning.ARGUMENTS, Meaning.RESULT),
+    "action": (Meaning.THOUGHT, Meaning.TOOL), "result": (Meaning.RESULT, Meaning.THOUGHT),
+    "observation": (Meaning.RESULT, Meaning.THOUGHT),
+}  # fmt: skip
+#: Names of fields that say less than this say nothing.
+_CLEAR = 0.6
+
+
+def named_parts(spec: Mapping[str, Any]) -> float:
+    """How much the names of kinds of events and of fields say that the rules read them as what they are, in [-1, 1]; 0
+    where they say nothing."""
+    said: list[float] = []
+    for rule in spec["rules"]:
+        for path, test in rule.get("when", {}).items():
+            label = test if isinstance(test, str) else path_names(path)[-1:] if test == {"present": True} else ""
+            part = part_of(label) if label and isinstance(label, str) else None
+            if part is not None:
+                does, may = _DOES[part[0]]
+                said.append(part[1] * (rule["emit"] in does or -(rule["emit"] not in may)))
+        for name, (good, bad) in _HOLDS.items():
+            for path in _paths(rule.get(name)):
+                mine, other = affinity(path, good), affinity(path, bad)
+                if max(mine, other) >= _CLEAR and mine != other:
+                    said.append(mine if mine > other else -other)
+    return sum(said) / len(said) if said else 0.0
+
+
+def _paths(value: Any) -> Iterator[str]:
+    """Paths in a value of the spec."""
+    if isinstance(value, str):
+        if value[:1] in "@^$":
+            yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key in ("of", "text", "json", "strip", "first", "list", "join"):
+                yield from _paths(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _paths(inner)

@@ -21,7 +21,7 @@ from prefixguard.errors import AdapterError, PrefixGuardError
 from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.search.columns import opened_json
 from prefixguard.induce.search.evidence import MOST_EVENTS, Evidence, FoundRun
-from prefixguard.induce.search.naming import named_runs
+from prefixguard.induce.search.naming import named_parts, named_runs
 from prefixguard.lexicon import words as name_words
 from prefixguard.stepview import Adapter, StepRecord, canonical
 from prefixguard.stepview.events import expand
@@ -42,8 +42,8 @@ WEIGHTS = {
     "stable": 0.5,  # the terms above are the same in the held-back third
 }
 #: Words; of scripts without blanks, characters.
-#: What names may add to the total.
-NAMED = 0.1
+#: What names of the runs' own fields may add to the total; and those of kinds and fields add, or take.
+NAMED, NAMED_PARTS = 0.1, 0.1
 _WORD = re.compile(r"[0-9a-z_\u00c0-\u1fff]+|[^\W_]")
 _NAME = re.compile(r"[^\W\d][\w.:/\- ]{0,63}\Z")
 #: Texts shorter than this many words are no text of a run: ids, times, names.
@@ -55,6 +55,8 @@ EVENT_TEXT = 300
 LONGEST_LOG = 200_000
 #: Arguments longer than this count as text: a history that is given to a model is none.
 _LONG = 400
+#: Arguments longer than this are no part of what is said beside the call.
+_SHORT = 20
 #: Share of its words that runs of one document may have in common: the same task, tried again.
 _ALIKE = 0.25
 
@@ -62,19 +64,21 @@ _ALIKE = 0.25
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """How well a spec reads the samples. terms: by name, each in [0, 1]; total: their weighted mean, 0 where the spec
-    cannot be compiled or reads nothing. records: that were read. named: how much the names of the runs' own fields
-    speak for runs, in [0, 1]; not in the total. why: what was wrong, "" where nothing was."""
+    cannot be compiled or reads nothing. records: that were read. Not in the total, named: how much the names of the
+    runs' own fields speak for runs, in [0, 1], and parts: how much those of kinds and fields speak for the rules, in
+    [-1, 1]. why: what was wrong, "" where nothing was."""
 
     total: float
     terms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     records: int = 0
     why: str = ""
     named: float = 0.0
+    parts: float = 0.0
 
     @property
     def worth(self) -> float:
-        """The total, and what names say of the runs."""
-        return self.total + NAMED * self.named if self.total else 0.0
+        """The total, and what names say."""
+        return self.total + NAMED * self.named + NAMED_PARTS * self.parts if self.total else 0.0
 
 
 def judge(spec: Mapping[str, Any], evidence: Evidence, *, quick: bool = False) -> Judgement:
@@ -111,8 +115,8 @@ def _judge(spec: Mapping[str, Any], evidence: Evidence, quick: bool) -> Judgemen
     if not n:
         return Judgement(0.0, terms, 0, "no record is read")
     total = sum(WEIGHTS[name] * value for name, value in terms.items()) / sum(WEIGHTS.values())
-    named = named_runs(adapter, evidence) if evidence.names else 0.0
-    return Judgement(total, MappingProxyType(terms), n, named=named)
+    named, parts = (named_runs(adapter, evidence), named_parts(spec)) if evidence.names else (0.0, 0.0)
+    return Judgement(total, MappingProxyType(terms), n, named=named, parts=parts)
 
 
 @dataclass(slots=True)
@@ -291,6 +295,8 @@ def _terms(read: Sequence[_RunReading]) -> dict[str, float]:
         seen: set[int] = set()
         for record in one.records:
             (told if len(record.arguments) > _LONG else given).update(words(record.arguments))
+            if len(record.arguments) > _SHORT and record.arguments in record.action:
+                told.update(words(record.arguments))
             same = hash((record.tool, record.arguments, record.result))
             for name in ("observation", "action", "result"):
                 text = getattr(record, name)
@@ -349,7 +355,10 @@ def _answered(read: Sequence[_RunReading], n_calls: int) -> float:
                 continue
             behind = one.records[i + 1].observation if i + 1 < len(one.records) else ""
             told = record.result and not _echoes(record)
-            answered += 1.0 if told or (i + 1 == len(one.records) and not record.result) else 0.4 if behind else 0.0
+            before = one.records[i - 1] if i else record
+            same = before.result == record.result and before.arguments != record.arguments  # it may answer no call
+            last = i + 1 == len(one.records) and not record.result
+            answered += (0.7 if same else 1.0) if told or last else 0.4 if behind else 0.0
     return answered / (n_calls + sum(one.late for one in read))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import re2
 
 from prefixguard.induce.search.spoken_frames import LEAST, NAMELESS, TEXT, CallFrame, call_frames
 from prefixguard.induce.search.spoken_names import (
+    COMMAND,
     NAME,
     code_share,
     names_share,
@@ -57,6 +58,8 @@ class SpokenCall:
     @property
     def test(self) -> Any:
         """What is there where a text holds such a call."""
+        if "first" in self.tool:  # names, or one that is always there: the text they stand in
+            return self.tool["first"][0]["of"]
         return self.arguments if "const" in self.tool else self.tool
 
     def rule(self, when: dict[str, Any]) -> dict[str, Any]:
@@ -73,17 +76,20 @@ class SpokenCall:
 Body = Callable[[CallFrame, list[str], int], Iterator[SpokenCall]]
 
 
-def spoken_calls(texts: Sequence[str], at: Any = "@.body", most: int = 4) -> list[SpokenCall]:
+def spoken_calls(
+    texts: Sequence[str], at: Any = "@.body", most: int = 4, called: bool = False
+) -> list[SpokenCall]:
     """The forms of calls in what an agent said, the surest first; none where the texts are speech.
 
-    at: value of the text in the spec. most: forms of different tools that are told.
+    at: value of the text in the spec. most: forms of different tools that are told. called: the name of their field
+    says that the texts are calls.
     """
     step = max(1, -(-len(texts) // MOSTTEXTS))
     kept = [text[:LONGEST].encode("utf-8", "replace").decode() for text in texts[::step] if text.strip()]
     if not kept:
         return []
     found: list[SpokenCall] = []
-    for frame in call_frames(kept):
+    for frame in call_frames(kept, called):
         inner = _texts(frame.inner, kept)
         if len(inner) < max(1, LEAST * len(kept)):
             continue
@@ -235,7 +241,7 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
         elif closing:
             regex = rf"{start}({NAME}){opens}(.*?){closing}?\s*;?$"
         else:
-            regex = rf"{start}({NAME}){opens}(.*)$"
+            regex = rf"{start}({COMMAND if frame.name == NAMELESS else NAME}){opens}(.*)$"
         pattern = re2.compile(regex)
         matches = [match for match in map(pattern.search, texts) if match is not None]
         if len(matches) < max(1, 0.25 * len(texts), LEAST * total):
@@ -264,17 +270,34 @@ def _answered(start: str, opens: str, closing: str, texts: list[str]) -> str | N
 
 
 def _constant(frame: CallFrame, inner: list[str], total: int) -> Iterator[SpokenCall]:
-    """All of it is what is executed, by the one tool that the frame is named after."""
+    """All of it is what is executed, by the one tool that the frame is named after; but for calls that name theirs."""
     if not frame.name or len(inner) < LEAST * total or prose_share(inner) > 0.4:
         return
     if frame.name.lower() in ("json", "thought", *_THOUGHTS):
         return
-    sure = 0.55 + 0.25 * (frame.why.startswith("a block")) + 0.1 * (code_share(inner) > 0.3)
+    sure = 0.55 + 0.25 * (frame.why.startswith("a block") or frame.said is None) + 0.1 * (code_share(inner) > 0.3)
     name = frame.name.strip().lower().replace(" ", "_")
+    opened = _often((found[1] for text in inner if (found := _OPENED.match(text))), 0.05 * len(inner))
+    if not opened:
+        tool, arguments = {"const": name}, frame.inner
+    else:
+        alone = _often((text.strip() for text in inner if re.fullmatch(NAME, text.strip())), 0.01 * len(inner))
+        either = "|".join(map(quoted, {**opened, **alone}))
+        tool = {"first": [{"re": rf"^\s*({either})(?:\[|\s|$)", "of": frame.inner}, {"const": next(iter(opened))}]}
+        named = {"re": rf"(?s)^\s*(?:{'|'.join(map(quoted, opened))})\[(.*?)\]?\s*$", "of": frame.inner}
+        arguments = {"first": [named, {"strip": {"cut": rf"^\s*(?:{either})(?:\s|$)", "of": frame.inner}}]}
     yield SpokenCall(
-        {"const": name}, frame.inner, frame.said, None, ((name, len(inner)),), len(inner) / total, sure * frame.sure,
+        tool, arguments, frame.said, None, ((name, len(inner)),), len(inner) / total, sure * frame.sure,
         f"{frame.why} what is executed",
     )  # fmt: skip
+
+
+_OPENED = re.compile(r"(?s)\s*([A-Za-z_]\w*)\[.*\]\s*$")
+
+
+def _often(names: Iterable[str], least: float) -> dict[str, None]:
+    """Names that come at least so often, and twice, the most common first."""
+    return {name: None for name, n in Counter(names).most_common() if n >= max(2, least)}
 
 
 _BODIES: tuple[Body, ...] = (_json, _named, _constant)

@@ -44,8 +44,9 @@ _TAG = re.compile(r"<([A-Za-z_][\w.-]{0,40})((?:=[\w.-]+|\s+\w+=[\"'][\w.-]{1,60
 _LABEL = re.compile(r"(?m)^[ \t]*([*#_]{0,3}[ \t]*)([A-Za-z][A-Za-z_ ]{0,24}?)[ \t]*(\*{0,2}:\*{0,2})[ \t]*(.*)$")
 
 
-def call_frames(texts: list[str]) -> Iterator[CallFrame]:
-    yield CallFrame({"strip": TEXT}, None, "", 1.0, "the text is")
+def call_frames(texts: list[str], called: bool = False) -> Iterator[CallFrame]:
+    """Frames of calls in the texts. called: their field says that they are calls as a whole."""
+    yield CallFrame({"strip": TEXT}, None, NAMELESS if called else "", 1.0, "the text is")
     yield from _fences(texts)
     yield from _tags(texts)
     yield from _labels(texts)

@@ -13,6 +13,8 @@ from prefixguard.stepview.paths import Scope
 from prefixguard.stepview.values import compile_value
 
 NAME = r"[A-Za-z_][\w/-]*(?:[.:]+[\w/-]+)*"
+#: What a line of a shell begins with: a name, or the path of a program.
+COMMAND = r"[A-Za-z_./~][\w./-]*"
 _FUNCTION_WORDS = frozenset(
     """
     i you we he she it they me us them my your our their its the a an this that these those is are was were

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import Any
 
@@ -38,8 +38,7 @@ _PARTS = {Part.SAY: "agent", Part.USER: "user", Part.RESULT: "result", Part.CALL
 @dataclass(slots=True, eq=False)
 class EventKind:
     """Events of one kind. calls: ways to read calls, of the events themselves or of lists in them. results: lists in
-    them that name calls by id. parts: how much speaks for each part; named: what
-    the name of the kind says of that."""
+    them that name calls by id. parts: how much speaks for each part."""
 
     node: Node
     texts: list[TextForm]
@@ -47,7 +46,6 @@ class EventKind:
     results: list[tuple[Node, Any]] = field(default_factory=list)
     answers: Any = None
     parts: dict[str, float] = field(default_factory=dict)
-    named: dict[str, float] = field(default_factory=dict)
 
     @property
     def ranked(self) -> list[str]:
@@ -69,8 +67,8 @@ def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
         nodes = [part for one in (split.nodes if split is not None else [node]) for part in by_type(one)]
         by = split.by if split is not None else "nothing"
         why = f"events at {layout.events}, {layout.why}, kinds by {by}"
-        for spec, blocks, prior in islice(_specs(layout, nodes, evidence), 1 + _MOST_GUESSES):
-            yield Candidate(spec, "events", prior, why, blocks)
+        for spec, blocks in islice(_specs(layout, nodes, evidence), 1 + _MOST_GUESSES):
+            yield Candidate(spec, "events", 0.5, why, blocks)
 
 
 def _finer(split: KindSplit, names: bool) -> KindSplit | None:
@@ -96,7 +94,7 @@ Blocks = tuple[tuple[tuple[Rule, ...], ...], ...]
 
 def _specs(
     layout: Layout, nodes: Sequence[Node], evidence: Evidence
-) -> Iterator[tuple[dict[str, Any], Blocks, float]]:
+) -> Iterator[tuple[dict[str, Any], Blocks]]:
     kinds = [_kind(node, evidence) for node in nodes]
     _meet(kinds, evidence.names)
     _score(kinds, layout, evidence)
@@ -219,7 +217,6 @@ def _score(kinds: Sequence[EventKind], layout: Layout, evidence: Evidence) -> No
         parts = dict.fromkeys(("agent", "user", "result", "call", "thought", "skip"), 0.0)
         said = part_of(kind.node.label) if evidence.names and kind.node.label else None
         if said is not None:
-            kind.named = {_PARTS[said[0]]: said[1]}
             parts[_PARTS[said[0]]] += 1.2 * said[1]
         own = [form for form in kind.calls if form.node is kind.node]
         inner = [form for form in kind.calls if form.node is not kind.node]
@@ -248,7 +245,7 @@ def _repeats(kind: EventKind) -> float:
     return 1.0 if len(values) >= 4 and len(set(map(str, values))) <= 0.3 * len(values) else 0.0
 
 
-def _spec(layout: Layout, kinds: Sequence[EventKind], parts: Sequence[str]) -> tuple[dict[str, Any], Blocks, float]:
+def _spec(layout: Layout, kinds: Sequence[EventKind], parts: Sequence[str]) -> tuple[dict[str, Any], Blocks]:
     more_parts = ("says", "thinks") if any(kind.calls for kind in kinds) else ()
     blocks = tuple(_readings(kind, part, more_parts) for kind, part in zip(kinds, parts, strict=True))
     rules = [*(dict(rule) for block in blocks for rule in block[0]), {"emit": "skip"}]
@@ -256,13 +253,7 @@ def _spec(layout: Layout, kinds: Sequence[EventKind], parts: Sequence[str]) -> t
     joined = any(kind.answers or kind.results for kind in kinds)
     apart = any(part == "call" for part in parts)
     more["join"] = {"by": "id" if joined else "order", "scope": "run" if apart and joined else "message"}
-    return layout.spec(rules, **more), blocks, _as_named(kinds, parts)
-
-
-def _as_named(kinds: Sequence[EventKind], parts: Sequence[str]) -> float:
-    """How much the names of the kinds say that they have these parts, in [0, 1], each kind by its events."""
-    n = sum(len(kind.node.elements) for kind in kinds)
-    return sum(len(k.node.elements) * min(1.0, k.named.get(p, 0.0)) for k, p in zip(kinds, parts, strict=True)) / n
+    return layout.spec(rules, **more), blocks
 
 
 def _readings(kind: EventKind, part: str, more: Sequence[str]) -> tuple[tuple[Rule, ...], ...]:
@@ -273,6 +264,10 @@ def _readings(kind: EventKind, part: str, more: Sequence[str]) -> tuple[tuple[Ru
             continue  # nothing that speech could wait for
         for text in (None, *kind.texts[:4]):
             rules = _rules(kind, each, text)
+            found.setdefault(repr(rules), rules)
+    for form in kind.calls[:3] if len(kind.calls) > 1 else ():
+        for each in ("agent", "call"):
+            rules = _rules(replace(kind, calls=[form]), each)
             found.setdefault(repr(rules), rules)
     return tuple(tuple(rules) for rules in found.values())
 

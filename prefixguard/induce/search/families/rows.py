@@ -83,8 +83,8 @@ def _spec(layout: Layout, node: Node, form: CallForm, parts: dict[str, list[Text
             step[name] = together(chosen)
     when: dict[str, Any] = {}
     if len(called) < len(node.elements):
-        test = form.tool if isinstance(form.tool, str) else None
-        when = {test: {"present": True}} if test else {"value": form.tool, "is": {"present": True}}
+        test = form.tool if form.test is None else form.test
+        when = {test: {"present": True}} if isinstance(test, str) else {"value": test, "is": {"present": True}}
     rules: list[dict[str, Any]] = [{"when": when, **step} if when else step]
     rest = frozenset(range(len(node.elements))) - called
     spoken = [text for texts in parts.values() for text in texts if text.covers & rest]
