@@ -32,6 +32,8 @@ _MOST_NUMBERED = 120
 _DEEPEST = 9
 #: Layouts that are tried with what stands beside their events.
 _MOST_WIDER = 6
+#: What tells how a run went is no event of it.
+_OF_NO_EVENT = (Meaning.OUTCOME, Meaning.MISTAKE, Meaning.HARNESS)
 
 
 @dataclass(slots=True, eq=False)
@@ -296,7 +298,7 @@ def _wider(layout: Layout, evidence: Evidence) -> Iterator[Layout]:
             )
     if isinstance(events, str) and events.endswith("[*]") and "[*]" not in events[:-3]:
         runs = [run.found.run for run in evidence.runs(adapter)]
-        for path, is_like in _closing(runs, events, layout):
+        for path, is_like in _closing(runs, events, layout, evidence.names):
             last = {"list": [path if is_like else {"object": {"closing": path}}]}
             both = {"list": [{"object": {"items": events[:-3]}}, {"object": {"items": last}}]}
             wide = {"flatten": [both, "@.items[*]"]}
@@ -315,7 +317,7 @@ def _asked(holders: Sequence[Any], inner: str) -> list[str]:
     return [f.name for f in sorted(texts, key=lambda f: (-f.mass, len(f.place)))[:1]]
 
 
-def _closing(runs: Sequence[Any], events: str, layout: Layout) -> list[tuple[str, bool]]:
+def _closing(runs: Sequence[Any], events: str, layout: Layout, names: bool) -> list[tuple[str, bool]]:
     """Places beside the events that may be the last of them: an object with an event's keys, or a text that no event
     has. With whether it is like the events."""
     objects = [run for run in runs if isinstance(run, dict)]
@@ -330,6 +332,8 @@ def _closing(runs: Sequence[Any], events: str, layout: Layout) -> list[tuple[str
     at = next((i for i, place in enumerate(order) if spell("@", place) == path), 0)
     for i, one in enumerate(node.fields.values()):
         if one.name.startswith(path) or one.share < 0.4 or i < at or len(one.place) > path.count("."):
+            continue
+        if names and max(affinity(one.name, meaning) for meaning in _OF_NO_EVENT) >= 0.6:
             continue
         values = [v for v in one.values.values() if isinstance(v, dict)]
         if keys and len(keys) >= 2 and values and all(keys <= frozenset(v) for v in values):

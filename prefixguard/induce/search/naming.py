@@ -39,12 +39,12 @@ def _own_names(value: Any, depth: int) -> Iterator[str]:
             yield str(key)
 
 
-#: What a kind of this name does, and what it may be found to do besides.
-_DOES = {
-    Part.SAY: ({"say", "call", "step"}, {"skip"}), Part.USER: ({"observe"}, {"result", "skip"}),
-    Part.RESULT: ({"result"}, {"observe", "step", "skip"}), Part.CALL: ({"call", "step", "update"}, {"say", "skip"}),
-    Part.THOUGHT: ({"say", "call", "step"}, {"skip"}), Part.SYSTEM: ({"skip"}, {"observe"}),
-    Part.NOISE: ({"skip"}, {"observe", "say"}), Part.STEP: ({"say", "call", "step"}, {"skip"}),
+#: What a kind of this name may be found to do.
+_SPEAKS = {"say", "call", "step", "skip"}
+_MAY = {
+    Part.SAY: _SPEAKS, Part.THOUGHT: _SPEAKS, Part.STEP: _SPEAKS, Part.CALL: {*_SPEAKS, "update"},
+    Part.USER: {"observe", "result", "skip"}, Part.RESULT: {"result", "observe", "step", "skip"},
+    Part.SYSTEM: {"observe", "skip"}, Part.NOISE: {"observe", "say", "skip"},
 }  # fmt: skip
 #: Meanings that the name of a field has, for it and against it.
 _HOLDS = {
@@ -57,21 +57,21 @@ _CLEAR = 0.6
 
 
 def named_parts(spec: Mapping[str, Any]) -> float:
-    """How much the names of kinds of events and of fields say that the rules read them as what they are, in [-1, 1]; 0
-    where they say nothing."""
+    """How much names of kinds of events and of fields say that the rules read them as what they are not, in [-1, 0];
+    0 where no name does."""
     said: list[float] = []
     for rule in spec["rules"]:
-        for path, test in rule.get("when", {}).items():
-            label = test if isinstance(test, str) else path_names(path)[-1:] if test == {"present": True} else ""
-            part = part_of(label) if label and isinstance(label, str) else None
+        of_kind = {} if "each" in rule and rule["emit"] == "result" else rule.get("when", {})  # calls bring results along
+        for path, test in of_kind.items():
+            names = path_names(path) if test == {"present": True} else (test,) if isinstance(test, str) else ()
+            part = part_of(names[-1]) if names else None
             if part is not None:
-                does, may = _DOES[part[0]]
-                said.append(part[1] * (rule["emit"] in does or -(rule["emit"] not in may)))
+                said.append(-part[1] * (rule["emit"] not in _MAY[part[0]]))
         for name, (good, bad) in _HOLDS.items():
             for path in _paths(rule.get(name)):
                 mine, other = affinity(path, good), affinity(path, bad)
                 if max(mine, other) >= _CLEAR and mine != other:
-                    said.append(mine if mine > other else -other)
+                    said.append(-other * (other > mine))
     return sum(said) / len(said) if said else 0.0
 
 

@@ -42,8 +42,8 @@ WEIGHTS = {
     "stable": 0.5,  # the terms above are the same in the held-back third
 }
 #: Words; of scripts without blanks, characters.
-#: What names of the runs' own fields may add to the total; and those of kinds and fields add, or take.
-NAMED, NAMED_PARTS = 0.1, 0.1
+#: What names of the runs' own fields may add to the total; and those of kinds and fields take.
+NAMED, NAMED_PARTS = 0.1, 0.2
 _WORD = re.compile(r"[0-9a-z_\u00c0-\u1fff]+|[^\W_]")
 _NAME = re.compile(r"[^\W\d][\w.:/\- ]{0,63}\Z")
 #: Texts shorter than this many words are no text of a run: ids, times, names.
@@ -65,8 +65,8 @@ _ALIKE = 0.25
 class Judgement:
     """How well a spec reads the samples. terms: by name, each in [0, 1]; total: their weighted mean, 0 where the spec
     cannot be compiled or reads nothing. records: that were read. Not in the total, named: how much the names of the
-    runs' own fields speak for runs, in [0, 1], and parts: how much those of kinds and fields speak for the rules, in
-    [-1, 1]. why: what was wrong, "" where nothing was."""
+    runs' own fields speak for runs, in [0, 1], and parts: how much those of kinds and fields speak against the
+    rules, in [-1, 0]. why: what was wrong, "" where nothing was."""
 
     total: float
     terms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
