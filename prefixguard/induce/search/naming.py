@@ -61,11 +61,11 @@ def named_parts(spec: Mapping[str, Any]) -> float:
     0 where no name does."""
     said: list[float] = []
     for rule in spec["rules"]:
-        of_kind = {} if "each" in rule and rule["emit"] == "result" else rule.get("when", {})  # calls bring results along
-        for path, test in of_kind.items():
+        brought = "each" in rule and rule["emit"] == "result"  # along with the call, in its event
+        for path, test in ({} if brought else rule.get("when", {})).items():
             names = path_names(path) if test == {"present": True} else (test,) if isinstance(test, str) else ()
             part = part_of(names[-1]) if names else None
-            if part is not None:
+            if part is not None and part[1] > _CLEAR:
                 said.append(-part[1] * (rule["emit"] not in _MAY[part[0]]))
         for name, (good, bad) in _HOLDS.items():
             for path in _paths(rule.get(name)):
