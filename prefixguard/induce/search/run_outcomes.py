@@ -16,6 +16,8 @@ from prefixguard.stepview import MISSING, canonical
 
 #: Candidates that are compared with each other.
 MOST_WEIGHED = 120
+#: Share of the runs whose text tells their points, from which on the others have none.
+_MOSTLY = 0.8
 
 
 def outcomes_of(
@@ -30,7 +32,7 @@ def outcomes_of(
     success: the value that a person says is one."""
     found = []
     marks = _marks(columns, names)
-    for column in [*columns, *_either(columns), *_as_numbers(columns)]:
+    for column in [*columns, *_either(columns), *_never_given(_as_numbers(columns))]:
         if column.near == "shared":
             continue
         values = tuple(None if value == "" or isinstance(value, list | dict) else value for value in column.values)
@@ -85,6 +87,18 @@ def _as_numbers(columns: Sequence[Values]) -> list[Values]:
                 if all(isinstance(value, str) for value in column.values if value is not MISSING):
                     found.append(Values({"json": column.spec}, column.name, values, column.near, column.place))
     return found
+
+
+def _never_given(columns: Sequence[Values]) -> list[Values]:
+    """The columns; of points that the text of most runs tells, those with 0 where it tells none: they were not won."""
+    return [
+        replace(
+            one, spec={"first": [one.spec, {"const": 0}]}, values=tuple(0 if v is MISSING else v for v in one.values)
+        )
+        if one.near == "text" and _MOSTLY <= one.coverage < 1 and min(v for v in one.values if v is not MISSING) >= 0
+        else one
+        for one in columns
+    ]
 
 
 def _agree(a: Sides, b: Sides) -> bool:
