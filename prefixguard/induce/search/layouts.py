@@ -331,14 +331,14 @@ def _closing(runs: Sequence[Any], events: str, layout: Layout, names: bool) -> l
     order = list(node.fields)
     at = next((i for i, place in enumerate(order) if spell("@", place) == path), 0)
     for i, one in enumerate(node.fields.values()):
-        if one.name.startswith(path) or one.share < 0.4 or i < at or len(one.place) > path.count("."):
+        if one.name.startswith(path) or one.share < 0.4 or i < at:
             continue
         if names and max(affinity(one.name, meaning) for meaning in _OF_NO_EVENT) >= 0.6:
             continue
         values = [v for v in one.values.values() if isinstance(v, dict)]
         if keys and len(keys) >= 2 and values and all(keys <= frozenset(v) for v in values):
             found.append(("$" + one.name[1:], True))
-        elif one.kind == "text" and one.distinct > 0.7 * len(one.values):
+        elif one.kind == "text" and one.distinct > 0.7 * len(one.values) and len(one.place) <= path.count("."):
             found.append(("$" + one.name[1:], False))
     return sorted(found, key=lambda item: (not item[1], item[0].count(".")))[:2]
 
