@@ -66,6 +66,9 @@ def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, st
     outcome = _outcome(part, task)
     if task is not None and outcome is not None and task.column is outcome.column and "task" not in part.known:
         task = _task(part, [outcome.column.spec])
+    if task is None and outcome is not None and outcome.column.near == "list" and "task" not in part.known:
+        key = _given(part, outcome.column.spec["of"])
+        task = Weighed(key.spec, key.texts, 0.0, "the outcomes are listed by it", key, TAKEN)
     if task is not None:
         part.run["task"] = task.spec
         share = sum(key is not None for key in task.says) / len(part.runs)
