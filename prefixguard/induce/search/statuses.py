@@ -43,7 +43,8 @@ def with_status(
             of_runs += runs
     told = {**spec, "rules": rules}
     if "status" not in spec:
-        told["status"] = [{"is": "ok"}]
+        called = any(rule["emit"] in ("call", "step") for rule in rules)
+        told["status"] = "unknown" if called and not any("result" in rule for rule in rules) else [{"is": "ok"}]
         if texts:
             form = infer_status(texts, {}, of_runs)
             mapped += form.mapped
