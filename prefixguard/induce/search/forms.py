@@ -343,7 +343,7 @@ def _spoken(node: Node, names: bool) -> Iterator[CallForm]:
     """Calls in what an agent says: a block of code, a line with a name and arguments, labels, tags; or all of a field
     whose name says that it is called."""
     fields = [one for one in node.fields.values() if one.kind in ("text", "word") and one.share >= 0.5 and one.place]
-    calling = {one.place for one in fields if names and role_of(one.place[-1]) == "call"}
+    calling = {one.place for one in fields if names and role_of(str(one.place[-1])) == "call"}
     long = [one for one in node.fields.values() if one.kind == "text" and one.share >= 0.5]
     long = sorted(long, key=lambda one: -sum(len(str(v)) for v in islice(one.values.values(), 100)))[:2]
     for one in {f.place: f for f in (*(f for f in fields if f.place in calling), *long)}.values():

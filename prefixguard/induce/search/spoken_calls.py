@@ -278,9 +278,9 @@ def _constant(frame: CallFrame, inner: list[str], total: int) -> Iterator[Spoken
     sure = 0.55 + 0.25 * (frame.why.startswith("a block") or frame.said is None) + 0.1 * (code_share(inner) > 0.3)
     name = frame.name.strip().lower().replace(" ", "_")
     opened = _often((found[1] for text in inner if (found := _OPENED.match(text))), 0.05 * len(inner))
-    if not opened:
-        tool, arguments = {"const": name}, frame.inner
-    else:
+    tool: Any = {"const": name}
+    arguments: Any = frame.inner
+    if opened:
         alone = _often((text.strip() for text in inner if re.fullmatch(NAME, text.strip())), 0.01 * len(inner))
         either = "|".join(map(quoted, {**opened, **alone}))
         tool = {"first": [{"re": rf"^\s*({either})(?:\[|\s|$)", "of": frame.inner}, {"const": next(iter(opened))}]}
