@@ -321,7 +321,7 @@ def test_the_head_says_of_what_the_automaton_is_and_why_it_was_taken() -> None:
         "<b>a7a7a7a7a7a7</b> SHA-256 of automaton.json; made by prefixguard 0.0.0",
         "<b>9e9e9e9e9e9e</b> id of the monitor that it was learned from (gru)",
         "2 combinations of symbols, states and clock were tried on folds of the training runs.",
-        '<tr class=on><th scope="row">taken</th><td>typed, ladder</td>',
+        '<tr class=on><th scope="row" data-label="">taken</th><td class="words" data-label="alphabet, learner">typed',
     ):
         assert said in head, said
     assert "what it was chosen from" not in to_page(untried(summary)).decode()

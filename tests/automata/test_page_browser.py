@@ -589,7 +589,9 @@ def test_a_risk_just_below_a_threshold_is_told_from_it(browser: Browser, folder:
 
 
 @pytest.mark.parametrize("name", ["plain", "clock", "hostile", "many"])
-def test_on_a_phone_all_that_is_pressed_is_large_and_tables_scroll(browser: Browser, folder: Path, name: str) -> None:
+def test_on_a_phone_all_that_is_pressed_is_large_and_tables_are_lines(
+    browser: Browser, folder: Path, name: str
+) -> None:
     browser.size(390, 844, phone=True)
     opened(browser, folder, name, "run=0&step=2")
     find(browser, "status")
@@ -598,8 +600,58 @@ def test_on_a_phone_all_that_is_pressed_is_large_and_tables_scroll(browser: Brow
         " && e.getBoundingClientRect().height < 44).map(e => e.outerHTML.slice(0, 80))"
     )
     assert browser.run(small) == []
-    box = "document.querySelector('#ranked .box')"
-    assert browser.run(f"{box}.scrollWidth > {box}.clientWidth && getComputedStyle({box}).overflowX") == "auto"
+    browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    wide = "[...document.querySelectorAll('.box, #glossary')].filter(e => e.scrollWidth > e.clientWidth + 1).length"
+    assert browser.run(wide) == 0
+    hidden = (
+        "[...document.querySelectorAll('.box td, #glossary td')].filter(e => e.textContent && (r => r.width < 40 ||"
+        " r.right > document.documentElement.clientWidth)(e.getBoundingClientRect())).map(e => e.textContent)"
+    )
+    assert browser.run(hidden) == [] and "Flags" in browser.run(
+        "getComputedStyle(document.querySelector('#ranked td[data-label=Flags]:not(:empty)'), '::before').content"
+    )
+
+
+def test_a_status_finds_its_symbols_states_and_steps_though_a_name_has_the_word(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "plain")
+    having = [entry for entry in summary.entries if dict(entry.statuses).get("error")]
+    assert any("error" in one.gloss for one in having) and any("error" not in one.gloss for one in having)
+    found = find(browser, "error")
+    assert found[1 : 1 + len(having)] == [one.gloss for one in having]
+    into = {
+        int(summary.automaton.transitions[state, one.symbol])
+        for one in having
+        for state in np.flatnonzero(summary.automaton.edges[:, one.symbol])
+    }
+    browser.run(
+        "[...document.querySelectorAll('#found button')].filter(b => /^and /.test(b.innerText)).forEach(b => b.click())"
+    )
+    found = text(browser, "#found").split("\n")
+    assert {f"state {state}" for state in into} <= set(found)
+    steps = {
+        f"{replay.run_id}, step {at}"
+        for replay in summary.replays
+        for at, step in enumerate(replay.steps, 1)
+        if any(name == "result, error" for name, _ in step.texts)
+    }
+    assert steps and steps <= set(found)
+
+
+def test_names_on_lines_are_there_only_where_they_can_be_read(browser: Browser, folder: Path) -> None:
+    high = (
+        "[...document.querySelectorAll('.sheet:not([hidden]) .edge text')].filter(t => t.getClientRects().length)"
+        ".map(t => t.getBoundingClientRect().height)"
+    )
+    seen = 0
+    for name in ("plain", "middling"):
+        opened(browser, folder, name, "view=states")
+        browser.run("document.getElementById('canvas').focus()")
+        for press in "0++++":
+            browser.key(press)
+            heights = browser.run(high)
+            seen += len(heights)
+            assert all(one > 8.5 for one in heights)
+    assert seen
 
 
 def test_states_of_the_tables_lead_to_the_graph(browser: Browser, folder: Path) -> None:
@@ -620,6 +672,10 @@ def test_in_print_the_whole_picture_and_all_tables_stand(browser: Browser, folde
     assert browser.run("[...document.querySelectorAll('details')].every(d => d.open)")
     hidden = "['#replay', '#aside', '.search'].map(s => getComputedStyle(document.querySelector(s)).display)"
     assert browser.run(hidden) == ["none"] * 3
+    parted = (
+        "[...document.querySelectorAll('h2, .bar, summary')].filter(e => getComputedStyle(e).breakAfter !== 'avoid')"
+    )
+    assert browser.run(f"{parted}.length") == 0
     cut = (
         "[...document.querySelectorAll('.box, .example, .quote, #glossary, td, li')].filter(e => e.offsetParent"
         " && getComputedStyle(e).overflow !== 'visible' && getComputedStyle(e).display !== 'inline')"

@@ -30,7 +30,8 @@ def alarm_blocks(found: AlarmPerformance, base: float) -> Iterator[Block]:
     left = f"with more than {count_text(found.horizon, 'step')} left"
     names = ("Failures caught", "False alarms", left, "Median steps left")
     rows = [_row(one, found) for one in found.rows]
-    yield TableBlock.of("", [Column("Alarm by", "text"), *(Column(name, "number") for name in names)], rows, marked=[0])
+    head = [Column("Alarm by", "words"), *(Column(name, "number") for name in names)]
+    yield TableBlock.of("", head, rows, marked=[0])
     yield Facts(tuple(_facts(found)))
 
 

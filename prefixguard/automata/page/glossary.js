@@ -42,6 +42,7 @@ function showGlossary(links) {
     return head;
   });
   const all = table(heads, [...rows.values()]);
+  all.className = "stack";
   function sort(head, by) {
     const up = head.getAttribute("aria-sort") !== "ascending";
     for (const other of heads) other.removeAttribute("aria-sort");
@@ -73,12 +74,22 @@ const holds = (texts, words) => {
   return words.every((one) => text.includes(one));
 };
 
+// The share of a symbol's steps that have a status.
+const statusShare = (symbol, status) => data.symbols[symbol].statuses.find(([name]) => name === status)?.[1] ?? 0;
+const STATUSES = new Set(metSymbols.flatMap((at) => data.symbols[at].statuses.map(([name]) => name)));
+const statusOf = (query) => [query.trim().toLowerCase().replace(/^status[:\s]+/, "")].find((one) => STATUSES.has(one));
+
 // Symbols that hold every word of the query, busiest first: in the name, else in the definition or the usual tool, else
-// in tools and terms, else in statuses and examples. The nearest of these kinds alone counts, so that a word of a name
-// finds what is named so.
+// in tools and terms, else in examples. The nearest of these kinds alone counts, so that a word of a name finds what is
+// named so. A status finds every symbol that has it, the surest first.
 function matching(query) {
   const words = wordsOf(query);
   if (!words.length) return [];
+  const status = statusOf(query);
+  if (status !== undefined) {
+    return metSymbols.filter((at) => statusShare(at, status) > 0)
+      .sort((a, b) => statusShare(b, status) - statusShare(a, status) || a - b);
+  }
   const names = (pairs) => pairs.map(([name]) => name);
   const kinds = [
     () => [],
@@ -94,13 +105,22 @@ function matching(query) {
   return [];
 }
 
+// States that a symbol leads to at whose steps a status is mostly there.
+function statesOf(status) {
+  const edges = [...sheets.states.edges.values()];
+  const led = edges.filter((edge) => edge.symbols.some(([symbol, n]) => n > 0 && statusShare(symbol, status) >= 0.5));
+  return new Set(led.map((edge) => Number(edge.head.slice(1))));
+}
+
 // States by their number ("state 15", "15"), else by what leads there, what they say, what dominates them and their examples.
 function matchingStates(query) {
   const number = /^(?:state\s+)?(\d+)$/i.exec(query.trim());
   if (number) return Number(number[1]) < data.states.length ? [Number(number[1])] : [];
   const words = wordsOf(query);
   if (!words.length) return [];
+  const status = statusOf(query);
   return data.states.flatMap((state, at) => {
+    if (status !== undefined && statesOf(status).has(at)) return [at];
     const said = [data.levels[state.level].says, data.alarm !== null && state.alarms_at ? "ALARM" : ""];
     return holds([state.sentence, ...said, ...state.flags, ...state.examples], words) ? [at] : [];
   });
@@ -112,7 +132,8 @@ function matchingSteps(query) {
   if (!words.length || /^(state\s+)?\d+$/i.test(query.trim())) return [];
   return data.replays.flatMap((replay, run) => replay.steps
     .map((step, at) => [run, at + 1, step])
-    .filter(([, , step]) => holds(step.texts.map(([, text]) => text), words)));
+    .filter(([, , step]) => step.texts.some(([name]) => name === `result, ${statusOf(query)}`)
+      || holds(step.texts.map(([, text]) => text), words)));
 }
 
 // Whether so many symbols were found that nothing would stand out.

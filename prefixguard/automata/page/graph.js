@@ -71,6 +71,7 @@ function look(view) {
   sheet.svg.setAttribute("viewBox", [view.x, view.y, view.w, view.h].map((value) => value.toFixed(1)).join(" "));
   const scale = Math.min(canvas.clientWidth / view.w, canvas.clientHeight / view.h);
   sheet.holder.classList.toggle("far", scale < 0.6);
+  sheet.holder.classList.toggle("unnamed", scale < LEGIBLE / 10); // names on lines are 10 high; the panels have them too
   sheet.holder.style.setProperty("--far", `${farSize(scale, sheet).toFixed(1)}px`);
   sheet.holder.style.setProperty("--far-level", `${Math.min(Math.max(11 / scale, 14), 21).toFixed(1)}px`);
   canvas.classList.toggle("zoomed", view.w < 0.98 * sheet.fit.w);

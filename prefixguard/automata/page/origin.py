@@ -20,7 +20,8 @@ def origin_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     yield Text(_machine(summary))
     yield Facts(tuple(_facts(origin)))
     if origin.best:
-        head = [Column("", "text"), Column(SHOWN_COLUMNS[0], "text"), *(Column(n, "number") for n in SHOWN_COLUMNS[1:])]
+        numbers = (Column(name, "number") for name in SHOWN_COLUMNS[1:])
+        head = [Column("", "text"), Column(SHOWN_COLUMNS[0], "words"), *numbers]
         rows = [("taken" if marked else "", *cells) for marked, cells in origin.best]
         muted = " The first of this order that can alarm is taken." if origin.muted else ""
         said = f"{count_text(origin.tried, 'combination')} of symbols, states and clock were tried on folds of the "
