@@ -41,6 +41,7 @@ from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.alarms import measure_alarms
 from prefixguard.automata.summary.distrust import distrust
+from prefixguard.automata.summary.doing import deeds, doing
 from prefixguard.automata.summary.entries import make_entries, state_examples
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
 from prefixguard.automata.summary.origin import origin_of
@@ -343,6 +344,8 @@ def _finish(
         for replay in make_replays(material, runs, walked, kinds, asked=runs is asked, examples=examples)
     ]
     written = automaton_to_bytes(automaton, alphabet.map, glosses, performance, state_names(automaton, glosses))
+    of_states = state_examples(material, automaton, learned.walked.states, examples=examples)
+    done = deeds(material)
     summary = AutomatonSummary(
         name=names[0],
         origin=origin_of(
@@ -359,7 +362,7 @@ def _finish(
         alphabet=learned.choice.alphabet,
         automaton=shown,
         entries=entries,
-        state_examples=state_examples(material, automaton, learned.walked.states, examples=examples),
+        state_examples=of_states,
         replays=tuple(replays),
         chosen=chosen.said,
         fidelity=fidelity,
@@ -371,6 +374,10 @@ def _finish(
         alarm=thresholds.alarm,
         base=float(learned.pool.failed.mean()),
         expressions=explain(entry.condition for entry in entries if entry.count),
+        does=(
+            doing(done, learned.walked.states, of_states),
+            doing(done, learned.pool.symbols, [entry.examples for entry in entries]),
+        ),
     )
     info = automaton_info(bundle, learned.choice, learned.trials, summary, notes)
     n_steps = len(walks.risks)

@@ -276,16 +276,19 @@ REPEATS = "share of steps so far that were repeats"
 @pytest.mark.parametrize(
     ("feature", "low", "high", "full", "short"),
     [
-        ("errors", 1.5, INF, "failed steps so far >= 2", "failed steps >= 2"),
-        ("errors", -INF, 2.5, "failed steps so far <= 2", "failed steps <= 2"),
-        ("errors", -INF, 0.5, "failed steps so far = 0", "failed steps = 0"),
-        ("errors", 1.5, 2.5, "failed steps so far = 2", "failed steps = 2"),
-        ("errors", 1.0, 3.0, "failed steps so far 2 to 3", "failed steps 2 to 3"),
+        ("errors", 1.5, INF, "failed steps so far >= 2", "failed steps so far >= 2"),
+        ("errors", -INF, 2.5, "failed steps so far <= 2", "failed steps so far <= 2"),
+        ("errors", -INF, 0.5, "failed steps so far = 0", "failed steps so far = 0"),
+        ("errors", 1.5, 2.5, "failed steps so far = 2", "failed steps so far = 2"),
+        ("errors", 1.0, 3.0, "failed steps so far 2 to 3", "failed steps so far 2 to 3"),
         ("is_error", 0.5, INF, "this step failed", "this step failed"),
         ("is_error", -INF, 0.5, "this step did not fail", "this step did not fail"),
-        ("repeat_rate", 0.000753, INF, f"{REPEATS}: any (> 0.0753 %)", "share of repeats: any"),
-        ("repeat_rate", -INF, 0.000753, f"{REPEATS}: next to none (<= 0.0753 %)", "share of repeats: next to none"),
-        ("repeat_rate", 0.000753, 0.4, f"{REPEATS} 0.0753 to 40 %", "share of repeats 0.0753 to 40 %"),
+        ("repeat_rate", 0.000753, INF, f"{REPEATS}: any (> 0.0753 %)", "share of repeats so far: any"),
+        (
+            *("repeat_rate", -INF, 0.000753),
+            *(f"{REPEATS}: next to none (<= 0.0753 %)", "share of repeats so far: next to none"),
+        ),
+        ("repeat_rate", 0.000753, 0.4, f"{REPEATS} 0.0753 to 40 %", "share of repeats so far 0.0753 to 40 %"),
         ("tool_entropy", 1.0, 1.58496, "spread of calls over tools 1 to 1.58 bits", "spread over tools 1 to 1.58"),
         # Sizes are said as they are counted, not as they are kept, which is as a logarithm.
         ("size_result", 0, 10.5, "length of the result 1 to 10 characters", "length of result 1 to 10"),
@@ -338,10 +341,10 @@ def test_leaves_that_end_alike_are_told_apart_by_the_way_to_them() -> None:
     last = [Asked(PLACES["repeated_calls"], -math.inf, 0.5), Asked(PLACES["repeated_calls"], 0.5, math.inf)]
     found = [(first, *middle, end) for first in (early, late) for end in last]
     assert name_leaves(found, ()) == (
-        "repeated calls = 0, tool calls >= 4, step <= 12",
-        "repeated calls >= 1, tool calls >= 4, step <= 12",
-        "repeated calls = 0, tool calls >= 4, step >= 13",
-        "repeated calls >= 1, tool calls >= 4, step >= 13",
+        "repeated calls so far = 0, tool calls so far >= 4, step <= 12",
+        "repeated calls so far >= 1, tool calls so far >= 4, step <= 12",
+        "repeated calls so far = 0, tool calls so far >= 4, step >= 13",
+        "repeated calls so far >= 1, tool calls so far >= 4, step >= 13",
     )
 
 
@@ -352,19 +355,20 @@ def test_ranges_that_overlap_are_told_apart_by_another_test() -> None:
     other = Asked(PLACES["calls"], 3.5, math.inf)
     names = name_leaves([(early, other, apart), (late, other, near)], ())
     assert names == (
-        "failed steps 2 to 4, tool calls >= 4, step <= 12",
-        "failed steps 3 to 4, tool calls >= 4, step >= 13",
+        "failed steps so far 2 to 4, tool calls so far >= 4, step <= 12",
+        "failed steps so far 3 to 4, tool calls so far >= 4, step >= 13",
     )
     beside = Asked(PLACES["errors"], 4.5, 9.5)
     names = name_leaves([(early, other, apart), (early, other, beside)], ())
-    assert names == ("failed steps 2 to 4, tool calls >= 4", "failed steps 5 to 9, tool calls >= 4")
+    calls = "tool calls so far >= 4"
+    assert names == (f"failed steps so far 2 to 4, {calls}", f"failed steps so far 5 to 9, {calls}")
 
 
 def test_leaves_that_rounding_makes_alike_have_their_number_in_front() -> None:
     at = PLACES["error_rate"]
     found = [(Asked(at, -math.inf, 0.25001),), (Asked(at, -math.inf, 0.25002),), (Asked(at, 0.3, math.inf),)]
-    same = "share of failed steps <= 25 %"
-    assert name_leaves(found, ()) == (f"0: {same}", f"1: {same}", "share of failed steps > 30 %")
+    same = "share of failed steps so far <= 25 %"
+    assert name_leaves(found, ()) == (f"0: {same}", f"1: {same}", "share of failed steps so far > 30 %")
 
 
 def test_no_two_symbols_of_a_tree_have_the_same_name(fitted: dict[str, Alphabet]) -> None:

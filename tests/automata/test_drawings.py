@@ -493,7 +493,9 @@ def test_every_symbol_has_its_table_and_nothing_breaks_out(hostile: bool) -> Non
         for example in entry.examples:
             assert one_line(example, SENTENCE_LETTERS) in cells
         assert one_line(entry.condition, SENTENCE_LETTERS) in cells
-    rows = 2 + len(summary.ranked) + len(summary.entries) * (1 + 1 + 6 + 3)
+        assert one_line(summary.does[1][entry.symbol], SENTENCE_LETTERS) in cells
+    assert {one_line(what, SENTENCE_LETTERS) for what in summary.does[0]} <= set(cells)
+    rows = 2 + len(summary.ranked) + len(summary.entries) * (1 + 1 + 7 + 3)
     assert sum(token.type == "tr_open" for token in tokens) == rows
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from invented_summary import HOSTILE
 from lab_automaton import Learned, lab_material, lay_out, learned, material_of, run_of, typed, wordless
 
+from prefixguard.automata.summary.doing import deeds, doing
 from prefixguard.automata.summary.entries import make_entries, state_examples, step_line
 from prefixguard.errors import DataError
 from prefixguard.learn import featurise, steps_of
@@ -230,3 +231,21 @@ def test_a_step_in_one_line(fields: dict[str, str], line: str | None) -> None:
         assert said.startswith("t" * 59 + "…(" + "é" * 159 + "…) → \\u202e" + "z" * 100) and said.endswith("z…")
     else:
         assert said == line
+
+
+def test_what_the_agent_does_is_counted_by_tool_and_by_questions() -> None:
+    """By hand: in each state the share of each thing done, the most frequent first, with the first example."""
+    steps = [{"tool": "find"}, {"tool": "find", "status": "error"}, {"tool": "write"}, {"action": "Which one?"}]
+    runs = [run_of(f"r{n}", steps + [{"action": "Done."}] * (n % 2), failed=n % 2 == 0) for n in range(40)]
+    sides = {Side.TRAIN: np.arange(20), Side.CALIBRATION: np.arange(20, 40), Side.TEST: np.arange(0)}
+    done = deeds(lay_out(featurise(runs), sides, teach=False))
+    assert Counter(done.tolist()) == Counter(
+        {"calls find": 20, "calls find, which fails": 20, "calls write": 20, "asks": 20, "says something": 10}
+    )
+    group = np.array([{"asks": 1, "says something": 1, "calls write": 2}.get(one, 0) for one in done], dtype=np.int32)
+    assert doing(done, group, [["find() \u2192 x\n" + "y" * 200], [], [], []]) == (
+        "Calls find (50 %) or calls find, which fails (50 %). As in: find() \u2192 x " + "y" * 108 + "\u2026",
+        "Asks (67 %) or says something (33 %).",
+        "Calls write.",
+        "",
+    )

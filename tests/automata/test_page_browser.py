@@ -661,7 +661,10 @@ def test_states_of_the_tables_lead_to_the_graph(browser: Browser, folder: Path) 
     assert keys(browser, "chosen") == [f"s{worst.state}"]
     details = " ".join(text(browser, "#details").split())
     assert f"First alarms on test runs: {worst.failed} failed, {worst.successful} successful." in details
-    assert one_line(worst.sentence, 600) in details
+    does = summary.does[0][worst.state]
+    assert f"Here the agent: {does} {one_line(worst.sentence, 600)}" in details
+    assert does in text(browser, "#ranked").replace("\u00a0", " ") and summary.does[1][5] in text(browser, "#glossary")
+    assert find(browser, does)[:2] == ["States:", f"state {worst.state}"]
 
 
 def test_in_print_the_whole_picture_and_all_tables_stand(browser: Browser, folder: Path) -> None:

@@ -153,6 +153,10 @@ def invented_summary(
         alarm=alarm,
         base=0.34,
         expressions=("Lately: " + text("over the last few steps.", 3),),
+        does=(
+            tuple(text(f"Calls tool_{state} (80 %) or asks (20 %).", state) for state in range(n_states)),
+            tuple(text(f"Calls {KINDS[k % 16][1] or 'nothing'}.", k) for k in range(n_symbols)),
+        ),
     )
 
 

@@ -31,7 +31,7 @@ _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"
 _NAME_LETTERS = 120
 _LETTERS = {
     **dict.fromkeys(
-        ("condition", "examples", "sentence", "flags", "doubt", "advice", "spoken", "chosen", "alarms_at"), 600
+        ("condition", "examples", "sentence", "does", "flags", "doubt", "advice", "spoken", "chosen", "alarms_at"), 600
     ),
     "legend": 2_000,
 }
@@ -149,7 +149,7 @@ def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
             "thin_runs": THIN_RUNS,
             "levels": levels,
             "states": [_state(summary, figures, states, ranked[figures.state]) for figures in figures_of(summary)],
-            "symbols": [asdict(entry) for entry in summary.entries],
+            "symbols": [{**asdict(entry), "does": summary.does[1][entry.symbol]} for entry in summary.entries],
             "scenes": {name: _scene(scene) for name, scene in scenes.items()},
             "chosen": summary.chosen,
             "letters": letters,
@@ -191,6 +191,7 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
     level = level_of(figures.usual, scene.levels)
     examples = summary.state_examples[state]
     first = {
+        "does": summary.does[0][state],
         "sentence": alarms.sentence,
         "flags": alarms.flags,
         "doubt": alarms.doubt,

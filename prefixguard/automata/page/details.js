@@ -148,6 +148,7 @@ function stateDetails(at, links) {
       state.thin && chip("thin evidence", "thin"),
     ),
     make("p", {}, make("b", {}, `${clock ? "Usual outcome" : "Outcome"} risk ${risk(state.usual)}`), rest),
+    state.does && make("p", {}, make("b", {}, "Here the agent: "), quote(state.does)),
     make("p", {}, quote(state.sentence)),
     failed + successful > 0 && make("p", {}, `First alarms on test runs: ${failed} failed, ${successful} successful.`),
     state.flags.map((flag) => make("p", {}, chip("flag", "thin"), " ", quote(flag))),

@@ -119,7 +119,10 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
     risks = summary.risks
     names = ("First alarms, failed runs", "successful runs", "Mean risk", "Usual, 90 % interval", "Evidence", "Step")
     head = [Column("State", "text"), *(Column(name, "number") for name in names)]
-    words = [Column(name, "words") for name in ("Alarms at", "What leads there", "Whose steps", "Flags")]
+    words = [
+        Column(name, "words")
+        for name in ("What the agent does", "Alarms at", "What leads there", "Whose steps", "Flags")
+    ]
     rows: list[list[str | tuple[str, str]]] = []
     for one in ranked:
         state = figures[one.state]
@@ -149,6 +152,7 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
                     f"risk of state {state.stand_in}" if borrowed else "thin" if state.thin else "",
                 ),
                 "–" if one.steps is None else (f"{one.steps[1]}", f"{one.steps[0]}–{one.steps[2]}"),
+                one_line(summary.does[0][one.state], 300),
                 alarms_at(summary, state, one.earliest),
                 one.sentence,
                 whose,

@@ -23,7 +23,7 @@ const historyTells = new Set(metSymbols.map((at) => data.symbols[at].reads_histo
 function glossaryRow(symbol, at, links) {
   const cells = {
     number: String(at),
-    gloss: [toSymbol(at, links), historyTells && symbol.reads_history && make("div", {}, chip("rests on earlier steps", "history"))],
+    gloss: [symbol.does && make("p", {}, quote(symbol.does)), toSymbol(at, links), historyTells && symbol.reads_history && make("div", {}, chip("rests on earlier steps", "history"))],
     condition: [quote(symbol.condition), symbol.advice && small(`To change: ${symbol.advice}`)],
     tools: [shares(symbol.tools), shares(symbol.statuses)],
     count: [number(symbol.count), small(share(symbol.share))],
@@ -122,7 +122,7 @@ function matchingStates(query) {
   return data.states.flatMap((state, at) => {
     if (status !== undefined && statesOf(status).has(at)) return [at];
     const said = [data.levels[state.level].says, data.alarm !== null && state.alarms_at ? "ALARM" : ""];
-    return holds([state.sentence, ...said, ...state.flags, ...state.examples], words) ? [at] : [];
+    return holds([state.sentence, state.does, ...said, ...state.flags, ...state.examples], words) ? [at] : [];
   });
 }
 

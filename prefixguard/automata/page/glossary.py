@@ -51,15 +51,20 @@ def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
     for number, meaning in enumerate(summary.expressions):
         yield Text(("" if number else "What the expressions mean. ") + one_line(meaning, DEFINITION_LETTERS))
     yield Heading("States")
-    said = [(str(one.state), one.sentence) for one in sorted(summary.ranked, key=lambda one: one.state)]
+    of_states = [
+        (str(one.state), one_line(summary.does[0][one.state], SENTENCE_LETTERS), one.sentence)
+        for one in sorted(summary.ranked, key=lambda one: one.state)
+    ]
     leading = "What leads there, with its share of the steps into the state"
-    yield TableBlock.of("", [Column("State", "number"), Column(leading, "words")], said)
+    words = (Column(name, "words") for name in ("What the agent does", leading))
+    yield TableBlock.of("", [Column("State", "number"), *words], of_states)
     for entry in met:
         yield Heading(f"{entry.symbol}: {_gloss(entry)}")
-        yield TableBlock.of("", [Column("", "text"), Column("", "words")], list(_facts(entry, tells=tells)))
+        yield TableBlock.of("", [Column("", "text"), Column("", "words")], list(_facts(summary, entry, tells=tells)))
 
 
-def _facts(entry: Entry, *, tells: bool) -> Iterator[tuple[str, str]]:
+def _facts(summary: AutomatonSummary, entry: Entry, *, tells: bool) -> Iterator[tuple[str, str]]:
+    yield "What the agent does", one_line(summary.does[1][entry.symbol], SENTENCE_LETTERS)
     yield "Defined by", one_line(entry.condition, DEFINITION_LETTERS)
     if entry.advice:
         yield "To change", one_line(entry.advice, SENTENCE_LETTERS)

@@ -28,7 +28,8 @@ class AutomatonSummary:
     all runs that were read, by state and span of the clock. said: of every test step what the monitor said, and the
     outcome risk. watch, alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the
     training runs. expressions: what the expressions in definitions mean, a sentence each, with the words behind
-    those that rest on words.
+    those that rest on words. does: of states and of symbols, what the agent does there, a sentence; "" where no
+    training step is.
     """
 
     name: str
@@ -49,6 +50,7 @@ class AutomatonSummary:
     alarm: float | None
     base: float
     expressions: tuple[str, ...]
+    does: tuple[tuple[str, ...], tuple[str, ...]]
 
     @property
     def sounds_above(self) -> float:
