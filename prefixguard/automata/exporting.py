@@ -39,11 +39,13 @@ from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.state_risk import columns_of, fit_clock
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import AutomatonSummary
-from prefixguard.automata.summary.alarms import measure_alarms
+from prefixguard.automata.summary.alarms import by_value, group_names, measure_alarms
 from prefixguard.automata.summary.distrust import distrust
 from prefixguard.automata.summary.doing import deeds, doing
 from prefixguard.automata.summary.entries import make_entries, state_examples
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
+from prefixguard.automata.summary.in_effect import in_effect
+from prefixguard.automata.summary.missed import find_missed
 from prefixguard.automata.summary.origin import origin_of
 from prefixguard.automata.summary.replays import asked_runs, choose_replays, make_replays, replay_kinds
 from prefixguard.automata.summary.state_alarms import rank_states
@@ -323,7 +325,8 @@ def _finish(
         )
 
     walks = walks_of(material.test)
-    fidelity = measure_fidelity(automaton, walks)
+    by_group = {name: by_value(material, name, material.test) for name in group_names(material)}
+    fidelity = measure_fidelity(automaton, walks, by_group)
     shown = replace(automaton, risk=np.array(read_risks(automaton, calibration)))
     if thresholds.alarm is not None and float(shown.risk[..., 1].max()) <= thresholds.alarm:
         mute = (
@@ -335,6 +338,10 @@ def _finish(
     horizon = bundle.horizon if bundle.horizon is not None else 3
     performance = measure_alarms(material, automaton, walks, drawn, calibration, bundle.calibration, horizon=horizon)
     fidelity = replace(fidelity, care=(*distrust(fidelity, performance), *fidelity.care))
+    states = learned.walked.states
+    ranked = rank_states(material, shown, entries, states, walks, thresholds, horizon=horizon, examples=examples)
+    effect = in_effect(performance, ranked, walks.strings)
+    performance = replace(performance, notes=tuple(filter(None, (effect, *performance.notes))))
     chosen = choose_replays(material, walks, calibration, horizon=horizon)
     places = chosen.places[~np.isin(material.test[chosen.places], asked)]
     replays = [
@@ -367,7 +374,7 @@ def _finish(
         chosen=chosen.said,
         fidelity=fidelity,
         performance=performance,
-        ranked=rank_states(material, shown, entries, learned.walked.states, walks, thresholds, examples=examples),
+        ranked=ranked,
         cells=_cells(material, learned, walks),
         said=tuple(zip(walks.levels, walks.risks[:, 1].tolist(), strict=True)),
         watch=thresholds.watched_from,
@@ -378,6 +385,8 @@ def _finish(
             doing(done, learned.walked.states, of_states),
             doing(done, learned.pool.symbols, [entry.examples for entry in entries]),
         ),
+        effect=effect,
+        missed=find_missed(material, states, walks, thresholds, examples=examples),
     )
     info = automaton_info(bundle, learned.choice, learned.trials, summary, notes)
     n_steps = len(walks.risks)

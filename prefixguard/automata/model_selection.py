@@ -8,8 +8,8 @@ The rule. Candidates within 0.03 of the best score whose alarm can sound within 
 mean of five figures: the score, rank correlation of both risks with the teacher's, kappa of alarms with the teacher's,
 and how close the coverage of the states' 90 % intervals is to 0.9. From that goes 0.01 each time the description
 (states, symbols that occur, transitions) doubles. The one that is worth most is best, ties go to the shorter
-description. Where candidates over behaviours have an imminent AUPRC within 0.03 of that one's, and alarms that can
-sound if that one's can, the best of these is chosen.
+description. Where candidates over behaviours have nine tenths of that one's imminent AUPRC or more, and alarms that
+can sound if that one's can, the best of these is chosen: a picture whose symbols nobody understands is of little use.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of, fit_clock, training_risk
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary.alarms import cohens_kappa, interval_coverage
-from prefixguard.automata.summary.fidelity import rank_correlation
+from prefixguard.automata.summary.fidelity import AUPRC_SHARE, rank_correlation
 from prefixguard.errors import ConfigError
 from prefixguard.metrics import Ranking
 from prefixguard.trace import task_hash
 
 _FOLDS = 3
-#: How much score an alarm that can sound is worth, and how much AUPRC symbols that are behaviours.
+#: How much score an alarm that can sound is worth.
 _NEARLY = 0.03
 #: What a description of twice the length must be worth.
 _DOUBLED = 0.01
@@ -177,7 +177,7 @@ def choose(trials: Sequence[CandidateTrial], budget: float = 0.1) -> Candidate:
     first = best(trials)
     if first.choice.alphabet == _BEHAVIOURS:
         return first.choice
-    over = [t for t in trials if t.choice.alphabet == _BEHAVIOURS and t.auprc >= first.auprc - _NEARLY]
+    over = [t for t in trials if t.choice.alphabet == _BEHAVIOURS and t.auprc >= AUPRC_SHARE * first.auprc]
     over = [t for t in over if can_alarm(t) >= can_alarm(first)]
     return best(over or [first]).choice
 

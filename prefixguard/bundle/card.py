@@ -191,8 +191,8 @@ def _performance(found: AlarmPerformance) -> list[str]:
         )
     notes = "\n".join(f"- {_plain(note)}" for note in found.notes)
     measured = (
-        f"Every row keeps a false-alarm budget of {found.budget:.0%}. Figures are of the test runs, intervals of "
-        "95%, over tasks."
+        f"Every row but a plain rule keeps a false-alarm budget of {found.budget:.0%}. Figures are of the test runs, "
+        "intervals of 95%, over tasks."
     )
     table = "\n".join([*head, *map(row, found.rows)])
     return ["## Alarms on runs it had not seen", measured, table, said, notes]

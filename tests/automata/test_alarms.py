@@ -18,6 +18,7 @@ from prefixguard.alarm import AlarmPolicy, Level, Thresholds, alarm_threshold, r
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary.alarms import (
+    PLAIN_RULE,
     _cap,
     _notes,
     alarm_kappa,
@@ -26,6 +27,7 @@ from prefixguard.automata.summary.alarms import (
     measure_alarms,
 )
 from prefixguard.automata.summary.fidelity import Walks, rated
+from prefixguard.behaviours import PLACES
 from prefixguard.bundle import AlarmCount, AlarmPerformance, Calibration, Platt
 from prefixguard.learn import featurise
 from prefixguard.runtime import risk_logits
@@ -94,6 +96,27 @@ def test_rows_count_the_alarms_that_levels_say(lab: Learned, consecutive: int) -
     }
 
 
+def test_the_rule_that_needs_no_model_stands_beside_it(lab: Learned) -> None:
+    """It alarms at the first step at which a behaviour of the rule holds, whatever the budget."""
+    found, _ = measured(lab, 0.5)
+    corpus, test = lab.material.corpus, lab.material.test
+    assert corpus.held is not None
+    holds = corpus.held[:, [PLACES["errors_in_a_row"], PLACES["same_call_same_result"]]].any(axis=1)
+    leads: dict[bool, list[int]] = {True: [], False: []}
+    for r in test.tolist():
+        at = np.flatnonzero(holds[corpus.first[r] : corpus.first[r + 1]])
+        if len(at):
+            leads[bool(corpus.failed[r])].append(int(corpus.lengths[r]) - 1 - int(at[0]))
+    row = found.rows[3]
+    assert row.by == PLAIN_RULE and leads[True]
+    assert (row.caught, row.false_alarms) == (len(leads[True]), len(leads[False]))
+    assert (row.early, row.lead) == (sum(n > 3 for n in leads[True]), np.median(leads[True]))
+    rule = AlarmCount(PLAIN_RULE, 0.5, 9, 3, 4.0, 0, None, None, None)
+    ours = AlarmCount("automaton", 0.9, 8, 2, 4.0, 0, None, None, None)
+    (note,) = _notes(40, 40, [ours, ours, rule], 0.1, 3)
+    assert note.endswith("the automaton 8, 2 so early, at 0: the rule needs no model.")
+
+
 def test_every_row_keeps_the_budget_on_the_runs_that_set_it(lab: Learned) -> None:
     found, _ = measured(lab, 0.5, budget=0.2)
     drawn = lab.material.corpus.lengths[good_runs(lab)].tolist()
@@ -122,8 +145,14 @@ def test_who_the_agent_is_stands_beside_it_and_that_it_does_as_well_is_said(lab:
     ours = calibration(0.9)
     walks = walks_of(it, ours, ours)
     found = measure_alarms(material, it.automaton, walks, np.arange(41, 160, 2), ours, ours, horizon=3)
-    row = found.rows[3]
+    row = found.rows[4]
     assert (row.by, row.caught, row.early, row.lead, row.false_alarms) == ("agent alone", 40, 40, 5.0, 0)
+    assert not [note for note in found.notes if "raises no alarm" in note]
+    # Set by runs of the agent that fails, there is nothing above its threshold.
+    mute = measure_alarms(material, it.automaton, walks, np.arange(40, 160, 2), ours, ours, horizon=3)
+    assert (mute.rows[4].by, mute.rows[4].caught, mute.rows[4].false_alarms) == ("agent alone", 0, 0)
+    (said,) = [note for note in mute.notes if note.startswith("Agent alone raises no alarm")]
+    assert "more successful ones than its budget allows have the agent that fails most often." in said
     (said,) = [note for note in found.notes if note.startswith("Agent alone")]
     assert "catches 40 failures, 40 with more than 3 steps left, at 0 false alarms; the automaton " in said
 

@@ -31,6 +31,7 @@ from prefixguard.automata.picture.layout import lay_out
 from prefixguard.automata.picture.scene import scene_of
 from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.summary import AutomatonSummary, Fidelity
+from prefixguard.automata.summary.state_figures import state_figures
 from prefixguard.automata.summary.wording import one_line
 
 FORMS: list[Callable[[AutomatonSummary], str | bytes]] = [to_svg, to_dot, to_page, to_glossary]
@@ -343,7 +344,8 @@ def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
     """Whether to trust it, alarms, what to change with the states that alarm, and then the graph."""
     summary = invented_summary(12, care=(CARE,))
     page = to_page(summary).decode().partition("<script")[0].replace("\u00a0", " ")
-    order = ("Audit with care", "What its alarms are worth", "agent alone", "What to change", "Whose steps", "<main>")
+    order = (summary.effect, "Audit with care", "What its alarms are worth", "agent alone", "What to change")
+    order += ("Whose steps", "What it cannot see", "<main>")
     places = [page.index(one) for one in order]
     assert places == sorted(places)
     assert "41 of 82<small>50 % [40, 60]</small>" in page and "5 of 158<small>3.2 % [1, 6]</small>" in page
@@ -351,9 +353,34 @@ def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
     assert "exact risks would give 44.2" in page and "Training, held-out and test runs:" in page.partition("Audit")[0]
     worst = summary.ranked[0]
     assert f"State {worst.state} raises 12 of the 28 first alarms on failed runs and 0 on successful ones." in page
-    rows = re.findall(r'<th scope="row"[^>]*>(\d+)', page[page.index("Whose steps") :])
+    assert page.count(summary.effect) == 1
+    rows = re.findall(r'<th scope="row"[^>]*>(\d+)', page[page.index("Whose steps") : page.index("What it cannot")])
     assert list(map(int, rows)) == [one.state for one in summary.ranked]
     assert "This may be no behaviour to change." in page
+    unseen = page[page.index("What it cannot") :]
+    assert "41 of 82 failed test runs raise no alarm. 30 of these 41 go through the same states" in unseen
+    assert "writes: book_reservation (33 of 41; of successes 120 of 158)" in unseen and "of two tasks" in unseen
+    assert "Failed: airline-01" in unseen and "Succeeded: airline-09" in unseen
+    assert "Of the failures that raise no alarm 12 of 41, and of successes 3 of 158: The agent wrote a call" in page
+    none = replace(summary, missed=replace(summary.missed, missed=0, twins=None))
+    assert "Every failed test run raises an alarm." in to_page(none).decode()
+
+
+def test_little_evidence_and_risks_on_the_threshold_are_said_above_the_states() -> None:
+    summary = invented_summary(12, clock=(10, 20))
+    state = summary.ranked[0].state
+    edge = "The risk of a state stands on the threshold."
+    ranked = (replace(summary.ranked[0], on_threshold=edge), *summary.ranked[1:])
+    interval, runs = summary.automaton.interval.copy(), summary.automaton.evidence_runs.copy()
+    interval[state], runs[state] = (0.0, 1.0), 0
+    bare = replace(summary.automaton, interval=interval, evidence_runs=runs)
+    whole = to_page(replace(summary, ranked=ranked, automaton=bare)).decode().replace("\u00a0", " ")
+    page = whole.partition("<script")[0]
+    assert page.index(edge) < page.index("What to change") and page.count(edge) == 2
+    figures = state_figures(bare)
+    thin = sum(one.failed + one.successful for one in ranked if figures[one.state].thin)
+    assert thin >= 12 and f"{thin} of 30 first alarms came in states of thin evidence." in page
+    assert "1 state has the interval .00–1.0: no held-out run was there" in page
 
 
 def test_when_it_can_alarm_is_said_for_all_and_for_every_state() -> None:
@@ -368,7 +395,10 @@ def test_when_it_can_alarm_is_said_for_all_and_for_every_state() -> None:
     whole = to_page(replace(summary, automaton=bare, ranked=tuple(ranked))).decode().replace("\u00a0", " ")
     page = whole.partition("<script")[0]
     assert "No alarm before step 20: no state has a risk above the threshold earlier." in page
-    assert "On test runs first alarms came at steps 20 to 27, half of them by step 24." in page
+    late = tuple(replace(one, earliest=24) for one in ranked)
+    later = to_page(replace(summary, automaton=bare, ranked=late)).decode().replace("\u00a0", " ")
+    why = "no training or test run came to a state with a risk above the threshold earlier."
+    assert f"No alarm before step 24: {why}" in later
     assert page.count("step 20 and later, .70, where no held-out run was") == 1
     calibrated = replace(bare, evidence=evidence + 1)
     page = to_page(replace(summary, automaton=calibrated, ranked=tuple(ranked))).decode().replace("\u00a0", " ")
@@ -379,7 +409,7 @@ def test_when_it_can_alarm_is_said_for_all_and_for_every_state() -> None:
     assert f"steps 1–9, .70; {between}; step 20 and later, .70<" in again and between not in page
     quiet = tuple(replace(one, at=()) for one in ranked)
     page = to_page(replace(summary, automaton=bare, ranked=quiet)).decode()
-    assert "No alarm before" not in page and "first alarms came" not in page
+    assert "No alarm before" not in page
 
 
 @pytest.mark.parametrize("collapsed", [False, True])
@@ -495,7 +525,7 @@ def test_every_symbol_has_its_table_and_nothing_breaks_out(hostile: bool) -> Non
         assert one_line(entry.condition, SENTENCE_LETTERS) in cells
         assert one_line(summary.does[1][entry.symbol], SENTENCE_LETTERS) in cells
     assert {one_line(what, SENTENCE_LETTERS) for what in summary.does[0]} <= set(cells)
-    rows = 2 + len(summary.ranked) + len(summary.entries) * (1 + 1 + 7 + 3)
+    rows = 2 + len(summary.ranked) + len(summary.entries) * (1 + 1 + 8 + 3)
     assert sum(token.type == "tr_open" for token in tokens) == rows
 
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from invented_summary import HOSTILE
 from lab_automaton import Learned, lab_material, lay_out, learned, material_of, run_of, typed, wordless
 
+from prefixguard.automata.alphabets.alphabet import fit_typed
 from prefixguard.automata.summary.doing import deeds, doing
-from prefixguard.automata.summary.entries import make_entries, state_examples, step_line
+from prefixguard.automata.summary.entries import calls_meant, make_entries, state_examples, step_line
 from prefixguard.errors import DataError
 from prefixguard.learn import featurise, steps_of
 from prefixguard.stepview import StepRecord, serialize
@@ -248,4 +249,34 @@ def test_what_the_agent_does_is_counted_by_tool_and_by_questions() -> None:
         "Asks (67 %) or says something (33 %).",
         "Calls write.",
         "",
+    )
+
+
+def test_the_first_step_of_every_symbol_is_that_of_training(lab: Learned) -> None:
+    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    for entry in entries:
+        steps = lab.pool.index[lab.pool.symbols == entry.symbol]
+        assert entry.earliest == (steps.min() if len(steps) else 0)
+    assert {entry.earliest for entry in entries} > {1}
+
+
+def test_names_that_say_what_a_call_is_for_say_the_calls() -> None:
+    """The call that most make, else the tools; a tool of nearly all calls tells nothing."""
+    buys = [{"tool": "click", "arguments": "Buy Now"}] * 3
+    other = [{"tool": "click", "arguments": str(n)} for n in range(4)]
+    looks = [{"tool": "search", "arguments": str(n)} for n in range(3)]
+    runs = [run_of(f"r{n}", [*buys, *other, *looks], failed=n % 2 == 0) for n in range(20)]
+    sides = {Side.TRAIN: np.arange(10), Side.CALIBRATION: np.arange(10, 15), Side.TEST: np.arange(15, 20)}
+    material = lay_out(featurise(runs), sides, teach=False)
+    at = np.arange(len(material.tools)) % 10
+    steps = [np.flatnonzero(of) for of in (at < 3, (at >= 3) & (at < 7), at >= 1, at < 0)]
+    assert [calls_meant(material, of) for of in steps] == ["click(Buy Now)", "click", "click or search", ""]
+    assert calls_meant(material, steps[0], examples=False) == "click"
+    one_tool = replace(material, tools=["click"] * len(at))
+    assert calls_meant(one_tool, steps[1]) == ""
+    alphabet = replace(fit_typed(material, material.pool), glosses=("writes",) * 12)
+    it = learned(material, "memoryless", alphabet=alphabet)
+    found = make_entries(it.alphabet, it.material, it.automaton, it.states)
+    assert {entry.gloss.partition(": writes")[0] for entry in found if entry.count} and any(
+        "writes: click" in entry.gloss or "writes: search" in entry.gloss for entry in found
     )

@@ -94,6 +94,12 @@ def test_figures_of_the_lab(lab: Learned) -> None:
     assert found.unseen_share == lab.unseen.mean()
     assert any("imminent AUPRC" in sentence for sentence in found.care)
     assert found == measure_fidelity(lab.automaton, walks)
+    ours = np.split(lab.risks[:, 1], lab.test.first[1:-1])
+    flat = [np.full(len(run), 0.5) for run in ours]
+    assert measure_fidelity(lab.automaton, walks, {"agent": ours, "domain": flat}).groups == (
+        ("agent", found.rem),
+        ("domain", 0.5),
+    )
 
 
 def test_the_teacher_itself_needs_no_care() -> None:

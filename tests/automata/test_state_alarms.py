@@ -12,16 +12,20 @@ import pytest
 from lab_automaton import Learned, lab_material, lay_out, learned, run_of
 from words import strings_of
 
-from prefixguard.alarm import Level, Thresholds
+from prefixguard.alarm import AlarmPolicy, Level, Thresholds
 from prefixguard.automata.alphabets.behaviour_symbols import ASKED
 from prefixguard.automata.state_risk import columns_of
+from prefixguard.automata.summary.advice import changes, changes_of_missed, what_helps
+from prefixguard.automata.summary.alarms import measure_alarms
 from prefixguard.automata.summary.entries import make_entries
 from prefixguard.automata.summary.fidelity import Walks
+from prefixguard.automata.summary.in_effect import in_effect
+from prefixguard.automata.summary.missed import MissedFailures, find_missed
 from prefixguard.automata.summary.shared_names import families, short_names
-from prefixguard.automata.summary.state_alarms import StateAlarms, _doubts, changes, rank_states
+from prefixguard.automata.summary.state_alarms import StateAlarms, _doubts, rank_states
 from prefixguard.automata.summary.wording import share_text
 from prefixguard.behaviours import BY_NAME, PLACES
-from prefixguard.bundle import state_names
+from prefixguard.bundle import Calibration, Platt, state_names
 from prefixguard.learn import featurise
 from prefixguard.trace import Side
 
@@ -167,9 +171,12 @@ def test_the_behaviours_of_a_state_are_those_at_its_first_alarms_on_failed_runs(
         order = [(BY_NAME[name].kind == "neutral", -n) for name, n in one.faults]
         assert order == sorted(order), "faults first, the most frequent before the others"
         seen |= set(counts)
-        of = corpus.run_ids.index(one.example.split()[1].rstrip(",")) if counts else -1
-        assert bool(one.example) == bool(counts)
-        assert of in {-1, *(run for run, _, state, failed in by_hand if failed and state == one.state)}
+        assert one.advised == () or one.advised == tuple((n, k) for n, k in one.faults if 3 * k >= one.failed)[:2]
+        assert len(one.examples) >= len(one.advised)
+        for (name, _), shown in zip(one.advised, one.examples, strict=False):
+            run = corpus.run_ids.index(shown.split()[1].rstrip(","))
+            at = int(corpus.first[run]) + int(shown.split()[3].rstrip(":")) - 1
+            assert at in steps and corpus.held[at, PLACES[name]]
     assert seen
 
 
@@ -218,9 +225,9 @@ def test_no_family_is_guessed_where_names_share_nothing() -> None:
 
 
 def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds() -> None:
-    counted = (("same_message", 5), ("errors_in_a_row", 3), ("call_as_text", 3))
+    counted = (("missing_tool", 1), ("same_message", 5), ("errors_in_a_row", 3), ("call_as_text", 3))
     found = tuple(
-        replace(one, failed=one.failed and 6, faults=counted, example=f"run r{one.state}")
+        replace(one, failed=one.failed and 6, faults=counted, examples=(f"run r{one.state}", f"run q{one.state}"))
         for one in ranked(dominated(), 0.5)
     )
     said = list(changes(found))
@@ -230,16 +237,16 @@ def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds(
     for sentence, one in zip(said, raising, strict=False):
         assert f"State {one.state} raises {one.failed} of the {total} first alarms on failed runs" in sentence
         assert f"{one.successful} on successful ones" in sentence and one.sentence in sentence
-        assert f"As in {one.example}" in sentence and BY_NAME["call_as_text"].sentence not in sentence
-        for name, count in counted[:2]:
+        assert BY_NAME["call_as_text"].sentence not in sentence and BY_NAME["missing_tool"].sentence not in sentence
+        for (name, count), shown in zip(counted[1:3], one.examples, strict=True):
             of = BY_NAME[name]
-            assert f"At {count} of these 6 alarms: {of.sentence} To change: {of.advice}" in sentence
+            assert f"At {count} of these 6 alarms: {of.sentence} To change: {of.advice} As in {shown}" in sentence
     (alone,) = changes((replace(raising[0], failed=1),))
     assert alone.startswith(f"State {raising[0].state} raises the only first alarm on failed runs and ")
     silent = tuple(replace(one, faults=()) for one in found)
     for sentence, one in zip(changes(silent), raising, strict=False):
         assert "the automaton has nothing to advise" in sentence
-        assert one.example not in sentence and "To change" not in sentence
+        assert one.examples[0] not in sentence and "To change" not in sentence
     rare = tuple(replace(one, faults=(("same_message", 1),)) for one in found)
     assert all("the automaton has nothing to advise" in sentence for sentence in changes(rare))
     assert list(changes(tuple(replace(one, failed=0) for one in found))) == []
@@ -322,5 +329,139 @@ def test_exact_risks_are_seldom_in_doubt(alike: bool) -> None:
 
 def test_without_examples_no_text_and_no_value_of_a_group_is_left() -> None:
     found = ranked(dominated(), 0.5, examples=False)
-    assert {one.example for one in found} == {""}
+    assert {one.examples for one in found} == {()}
     assert "solo" not in repr(found) and any("of one agent" in flag for one in found for flag in one.flags)
+
+
+def test_alarms_by_a_symbol_that_none_has_before_a_late_step_are_flagged() -> None:
+    """All long runs of some agents end with a tool of their own, which none uses before step 19 of 20."""
+    found = ranked(dominated(), 0.5)
+    late = next(one for one in found if "give_up" in one.sentence)
+    at = f"All {late.failed} of its first alarms came by a symbol that no training run had before step 19:"
+    assert any(flag.startswith(at) for flag in late.flags) and late.clocked == late.failed > 1
+    assert all("by a symbol" not in flag for one in found if one is not late for flag in one.flags)
+
+
+def test_one_alarm_by_the_clock_gives_no_advice() -> None:
+    first = ranked(dominated(), 0.5)[0]
+    one = replace(first, failed=1, successful=0, faults=(("same_message", 1),), examples=("run r",), clocked=0)
+    assert one.advised
+    (said,) = changes((one,))
+    assert "To change" in said
+    by_clock = replace(one, clocked=1)
+    (said,) = changes((by_clock,))
+    assert "Nothing can be advised from one alarm, and this one came by the clock." in said
+    assert "To change" not in said and "run r" not in said
+    (said,) = changes((replace(by_clock, failed=2, clocked=2, faults=(("same_message", 2),)),))
+    assert "To change" in said
+
+
+def test_a_state_on_the_threshold_says_what_an_alarm_there_would_have_caught(lab: Learned) -> None:
+    state = int(np.bincount(lab.test_states).argmax())
+    risk = np.full_like(lab.automaton.risk, 0.2)
+    risk[state, 1:] = 0.5
+    it = replace(lab, automaton=replace(lab.automaton, risk=risk))
+    there = (lab.test_states == state) & (columns_of(lab.automaton.clock, lab.test) > 0)
+    left: dict[bool, list[int]] = {True: [], False: []}
+    for a, b, failed in zip(lab.test.first[:-1], lab.test.first[1:], lab.test.failed, strict=True):
+        if there[a:b].any():
+            left[bool(failed)].append(int(b - a - 1 - np.argmax(there[a:b])))
+    said = {one.state: one.on_threshold for one in ranked(replace(it, risks=np.full_like(it.risks, 0.2)), 0.5)}
+    assert {of for of, sentence in said.items() if sentence} == {state}
+    n, early = len(left[True]), sum(k > 3 for k in left[True])
+    assert f"would have caught {n} failed test runs, {early} with more than 3 steps left" in said[state]
+    assert f"{n} that raise no alarm now, at {len(left[False])} false alarm" in said[state] and n > 1
+
+
+def missed_of(it: Learned, threshold: float, *, examples: bool = True) -> MissedFailures:
+    return find_missed(it.material, it.states, walks_of(it, threshold), thresholds_of(threshold), examples=examples)
+
+
+def test_missed_failures_on_a_path_of_a_success_are_counted_and_shown(lab: Learned) -> None:
+    threshold = float(np.quantile(lab.risks[:, 1], 0.9))
+    found, corpus, test = missed_of(lab, threshold), lab.material.corpus, lab.material.test
+    paths = [tuple(lab.test_states[a:b].tolist()) for a, b in pairwise(lab.test.first.tolist())]
+    quiet = [lab.risks[a:b, 1].max() <= threshold for a, b in pairwise(lab.test.first.tolist())]
+    missed = [i for i, still in enumerate(quiet) if still and lab.test.failed[i]]
+    good = {paths[i] for i, failed in enumerate(lab.test.failed) if not failed} | {
+        tuple(lab.states[a:b].tolist())
+        for (a, b), failed in zip(pairwise(lab.pool.first.tolist()), lab.pool.failed, strict=True)
+        if not failed
+    }
+    assert (found.failed, found.missed) == (int(lab.test.failed.sum()), len(missed))
+    assert found.alike == sum(paths[i] in good for i in missed) and found.missed > 0
+    assert sum(n for _, n, _ in found.ends) <= len(missed) and found.ends[0][1] >= found.ends[-1][1]
+    if found.twins is not None:
+        ids = [corpus.run_ids[r] for r in test.tolist()]
+        one, other = ids.index(found.twins.failed), ids.index(found.twins.succeeded)
+        assert one in missed and not lab.test.failed[other]
+        assert paths[one] == paths[other] == tuple(state for state, _, _ in found.twins.steps)
+    bare = missed_of(lab, threshold, examples=False)
+    assert bare.twins is None and (bare.missed, bare.alike) == (found.missed, found.alike)
+    assert missed_of(lab, -1.0).missed == 0
+
+
+def test_behaviours_that_missed_failures_have_more_often_are_advised_on() -> None:
+    """Failures repeat a call for nothing, successes do not; all else is alike, and nothing alarms. Of runs of three
+    tasks alone it may be chance, however many runs these are."""
+    same = {"tool": "find", "arguments": "x", "result": "none"}
+    for tasks, expected in ((40, ["same_call_same_result"]), (3, [])):
+        runs = []
+        for n in range(120):
+            records = [same, same, same] if n % 2 == 0 else [{**same, "arguments": str(k)} for k in range(3)]
+            runs.append(run_of(f"r{n}", records, failed=n % 2 == 0, task=f"t{n // 2 % tasks}"))
+        sides = {Side.TRAIN: np.arange(20), Side.CALIBRATION: np.arange(20, 40), Side.TEST: np.arange(40, 120)}
+        it = learned(lay_out(featurise(runs), sides, teach=False), "memoryless")
+        found = missed_of(it, 1.0)
+        assert found.missed == 40 and [one.name for one in found.behaviours] == expected
+        for one, sentence in zip(found.behaviours, changes_of_missed(found), strict=True):
+            assert (one.missed, one.successful) == (40, 0)
+            assert sentence.startswith("Of the failures that raise no alarm 40 of 40, and of successes 0 of 40: ")
+            assert sentence.endswith(f"To change: {BY_NAME[one.name].advice}")
+
+
+def test_symbols_that_lower_the_risk_much_are_advised_on(lab: Learned) -> None:
+    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    names = ("looks first", "seldom", "little", "success after failure")
+    changed = zip(names, (-0.3, -0.3, -0.05, -0.5), (0.2, 0.001, 0.2, 0.2), strict=True)
+    made = [replace(entries[0], gloss=gloss, risk_change=by, share=part) for gloss, by, part in changed]
+    (said,) = what_helps(made)
+    assert 'runs fail less after "looks first", the risk changes by −.30 on average' in said
+    assert f"As in {entries[0].examples[0]}" in said
+
+
+def test_what_the_alarm_does_in_effect_is_said() -> None:
+    """A risk by the number of the step alone counts; one by a tool that only failures use does not."""
+    runs = [
+        run_of(f"r{n}", [{"tool": "find"}] * (4 + n % 3) if n % 2 else [{"tool": "bad"}] * 9, failed=n % 2 == 0)
+        for n in range(160)
+    ]
+    sides = {Side.TRAIN: np.arange(60), Side.CALIBRATION: np.arange(60, 80), Side.TEST: np.arange(80, 160)}
+    it = learned(lay_out(featurise(runs), sides, teach=False), "memoryless", clock=(8,))
+    ours = calibration_of(0.5)
+    for by_step in (True, False):
+        risk = np.full_like(it.automaton.risk, 0.1)
+        bad = int(it.test_states[0])
+        risk[:, 1] = 0.9 if by_step else 0.1
+        risk[bad] = risk[bad] if by_step else 0.9
+        risks = risk[it.test_states, columns_of(it.automaton.clock, it.test)]
+        now = replace(it, automaton=replace(it.automaton, risk=risk), risks=risks)
+        walks = walks_of(now, 0.5)
+        measured = measure_alarms(now.material, now.automaton, walks, np.arange(1, 80, 2), ours, ours, horizon=3)
+        said = in_effect(measured, ranked(now, 0.5), now.test)
+        if by_step:
+            assert said.startswith("In effect this automaton counts to step 8: its alarms are not fit as evidence of")
+            assert "An alarm on every test run that reaches step 8 would catch 40 failures at 0 false alarms" in said
+            assert "First alarms come at step 8, most often in state" in said
+            assert "All came by the number of the step. 0 % of failures are caught with more than 3 steps left" in said
+        else:
+            assert said.startswith(f"First alarms come at step 1, most often in state {bad} (100 %; after ")
+            assert "100 % of failures are caught with more than 3 steps left; by the step number alone 0 %" in said
+            assert "counts" not in said and "by the number of the step." not in said
+    silent = replace(it, risks=np.zeros_like(it.risks))
+    nothing = in_effect(measured, ranked(silent, 0.5), it.test)
+    assert nothing == "In effect this automaton raises no alarm: on no test run did it sound."
+
+
+def calibration_of(alarm: float) -> Calibration:
+    return Calibration(Platt(1.0, 0.0), Platt(1.0, 0.0), thresholds_of(alarm), AlarmPolicy())

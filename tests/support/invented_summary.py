@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from prefixguard.alarm import Level
 from prefixguard.automata.strings import fallback_of
 from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Origin, Replay, StateAlarms
+from prefixguard.automata.summary.missed import MissedFailures, MoreOften, TwinRuns
 from prefixguard.automata.summary.replays import ReplayStep
 from prefixguard.bundle import UNSEEN, AlarmCount, AlarmPerformance, Automaton, state_names
 
@@ -157,6 +158,18 @@ def invented_summary(
             tuple(text(f"Calls tool_{state} (80 %) or asks (20 %).", state) for state in range(n_states)),
             tuple(text(f"Calls {KINDS[k % 16][1] or 'nothing'}.", k) for k in range(n_symbols)),
         ),
+        effect="In effect first alarms come at steps 8 to 19.",
+        missed=MissedFailures(
+            failed=82,
+            successful=158,
+            missed=41,
+            alike=30,
+            twins=TwinRuns(
+                text("airline-01", 0), text("airline-09", 1), False, ((0, text("books", 2), text("cancels", 4)),)
+            ),
+            ends=((text("writes: book_reservation", 5), 33, 120), ("speaks", 8, 38)),
+            behaviours=(MoreOften("call_as_text", 12, 3),),
+        ),
     )
 
 
@@ -210,7 +223,7 @@ def _ranked(automaton: Automaton, entries: tuple[Entry, ...], text: _Say) -> tup
             earliest=1,
             doubt="72 % of the 25 test runs that came here failed; by its risks 32 % would." if at == 5 else "",
             faults=(("same_call_same_result", alarms[at]),) if at < min(len(alarms), 2) else (),
-            example=text(f"run r{at}, step 7: books", at) if at < len(alarms) else "",
+            examples=(text(f"run r{at}, step 7: books", at),) if at < min(len(alarms), 2) else (),
         )
         for at, state in enumerate(order)
     )

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prefixguard.automata.page.front import alarm_blocks, alarms_at, state_blocks
+from prefixguard.automata.page.front import alarm_blocks, alarms_at, effect_blocks, missed_blocks, state_blocks
 from prefixguard.automata.page.origin import origin_blocks
 from prefixguard.automata.page.words import words_of
 from prefixguard.automata.picture.risk_levels import RiskLevel, level_of
@@ -57,8 +57,10 @@ def to_page(summary: AutomatonSummary) -> bytes:
         "name": html.escape(name),
         "origin": blocks_to_html(origin_blocks(summary)),
         "words": blocks_to_html([Bullets(words_of(summary))]),
-        "alarms": blocks_to_html(alarm_blocks(summary.performance, summary.base)),
+        "effect": blocks_to_html(effect_blocks(summary)),
+        "alarms": blocks_to_html(alarm_blocks(summary)),
         "ranked": blocks_to_html(state_blocks(summary)),
+        "missed": blocks_to_html(missed_blocks(summary.missed)),
         "fidelity": "\n".join(_fidelity(summary.fidelity)),
         **{which: picture.decode().partition("?>\n")[2] for which, picture in pictures.items()},
     }
@@ -104,7 +106,8 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
     if fidelity.rem is not None:
         teacher = "" if fidelity.teacher_rem is None else f"; its teacher {risk_text(fidelity.teacher_rem)}"
         ends = "" if fidelity.rem_interval is None else f", 95 % interval {RiskWords().range(*fidelity.rem_interval)}"
-        clock = f"{_clock(fidelity.clock[1])}; chance .50"
+        known = (f"; {one_line(name, 60)} alone {risk_text(rem)}" for name, rem in fidelity.groups if rem is not None)
+        clock = f"{_clock(fidelity.clock[1])}{''.join(known)}; chance .50"
         yield "Failing at all", risk_text(fidelity.rem), f"AUROC at equally many steps left{ends}{teacher}{clock}"
     yield "Unseen", share_text(fidelity.unseen_share), "of steps took a way that no training run took"
 
@@ -193,7 +196,7 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
     first = {
         "does": summary.does[0][state],
         "sentence": alarms.sentence,
-        "flags": alarms.flags,
+        "flags": (*alarms.flags, *filter(None, (alarms.on_threshold,))),
         "doubt": alarms.doubt,
         "alarms": [alarms.failed, alarms.successful],
         "alarms_at": alarms_at(summary, figures, alarms.earliest),

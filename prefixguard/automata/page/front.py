@@ -6,19 +6,28 @@ from collections.abc import Iterator, Sequence
 
 from prefixguard.automata.picture.scene import figures_of
 from prefixguard.automata.summary import AutomatonSummary, StateAlarms
-from prefixguard.automata.summary.state_alarms import changes
+from prefixguard.automata.summary.advice import changes, changes_of_missed, what_helps
+from prefixguard.automata.summary.alarms import PLAIN_RULE
+from prefixguard.automata.summary.missed import MissedFailures
 from prefixguard.automata.summary.state_figures import StateFigures
 from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
 from prefixguard.bundle import AlarmCount, AlarmPerformance
 from prefixguard.results import Block, Bullets, Column, Facts, Folded, TableBlock, Text, percents
 
+#: Code points kept of a sentence.
+_LETTERS = 900
 
-def alarm_blocks(found: AlarmPerformance, base: float) -> Iterator[Block]:
-    """First alarms of every row on the test runs; agreement, coverage and levels; what to know before reading them.
 
-    base: failure rate of the training runs.
-    """
-    yield from (Text(one_line(note, 400), "care") for note in found.notes)
+def effect_blocks(summary: AutomatonSummary) -> Iterator[Block]:
+    """What the alarms do in effect, before all else."""
+    if summary.effect:
+        yield Text(one_line(summary.effect, _LETTERS), "care")
+
+
+def alarm_blocks(summary: AutomatonSummary) -> Iterator[Block]:
+    """First alarms of every row on the test runs; agreement, coverage and levels; what to know before reading them."""
+    found, base = summary.performance, summary.base
+    yield from (Text(one_line(note, _LETTERS), "care") for note in found.notes if note != summary.effect)
     runs = f"{count_text(found.failed, 'failed run')} and {count_text(found.successful, 'successful run')}"
     n = found.failed + found.successful
     shares = f" {share_text(found.failed / n)} of them failed, of the training runs {share_text(base)}." if n else ""
@@ -26,6 +35,11 @@ def alarm_blocks(found: AlarmPerformance, base: float) -> Iterator[Block]:
         f"First alarms on {runs}, the test runs.{shares} Every row has a threshold of its own, at the same budget of "
         f"false alarms, {share_text(found.budget)}; in brackets the 95 % interval, over tasks: runs of one may alarm "
         "together."
+        + (
+            " The plain rule needs no model: it alarms as soon as it holds, whatever the budget."
+            if any(row.by == PLAIN_RULE for row in found.rows)
+            else ""
+        )
     )
     left = f"with more than {count_text(found.horizon, 'step')} left"
     names = ("Failures caught", "False alarms", left, "Median steps left")
@@ -74,7 +88,10 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     figures = figures_of(summary)
     if earliest := _earliest(summary, figures):
         yield Text(earliest, "care")
-    todo = tuple(one_line(sentence, 1_600) for sentence in changes(summary.ranked))
+    yield from (Text(one_line(one.on_threshold, _LETTERS), "care") for one in summary.ranked if one.on_threshold)
+    helps = what_helps(summary.entries) if summary.alphabet == "behaviours" else ()
+    sentences = (*changes(summary.ranked), *changes_of_missed(summary.missed), *helps)
+    todo = tuple(one_line(sentence, 1_600) for sentence in sentences)
     nothing = ("No failed test run raised an alarm. What states and symbols advise is in their panels.",)
     yield Bullets(todo or nothing, "What to change")
     yield Text(
@@ -90,29 +107,77 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     raising = [one for one in summary.ranked if one.failed or one.successful]
     if raising:
         yield _states(summary, raising, figures)
+    if thin := _thin(summary, figures):
+        yield Text(thin, "care")
     rest = [one for one in summary.ranked if one not in raising]
     if rest:
         yield Folded(f"{count_text(len(rest), 'state')} that raised no first alarm", (_states(summary, rest, figures),))
 
 
 def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str:
-    """From which step on it can sound at all, and when it did on test runs; "" where neither says anything."""
-    clock, threshold = summary.automaton.clock, summary.sounds_above
-    spans = [at for one in figures if one.entered for at, risk in enumerate(one.by_clock) if risk > threshold]
-    above = min(spans, default=0)
-    at = sorted(step for one in summary.ranked for step in one.at)
-    possible = clock[above - 1] if above else 1
-    said = [f"No alarm before step {possible}: no state has a risk above the threshold earlier."] * (possible > 1)
-    if at:
-        where = f"step {at[0]}" if at[0] == at[-1] else f"steps {at[0]} to {at[-1]}"
-        half = f", half of them by step {at[(len(at) - 1) // 2]}" if at[0] < at[-1] else ""
-        said.append(f"On test runs first alarms came at {where}{half}.")
+    """From which step on it can sound at all; "" where that is the first, and it says WATCH too. A state in which no
+    training or test run was before a step sounds no earlier."""
+    clock, threshold = (1, *summary.automaton.clock), summary.sounds_above
+    reached = {one.state: one.earliest for one in summary.ranked}
+    spans = [
+        (clock[at], max(clock[at], reached[one.state]))
+        for one in figures
+        if one.entered
+        for at, risk in enumerate(one.by_clock)
+        if risk > threshold and (at == len(clock) - 1 or reached[one.state] < clock[at + 1])
+    ]
+    by_risk, possible = (min((span[which] for span in spans), default=1) for which in (0, 1))
+    why = "no state has" if by_risk == possible else "no training or test run came to a state with"
+    said = [f"No alarm before step {possible}: {why} a risk above the threshold earlier."] * (possible > 1)
     if summary.alarm is not None and summary.watch >= summary.alarm:
         said.append(
             f"It never says WATCH: it says ALARM above {summary.risks.risk(summary.alarm)}, the lowest threshold that "
             "keeps the budget of false alarms, and OK up to there, however high the risk: OK is not safe."
         )
     return " ".join(said)
+
+
+def _thin(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str:
+    """How many first alarms rest on little, and how many states have a risk that nothing could contradict."""
+    total = sum(one.failed + one.successful for one in summary.ranked)
+    of_thin = sum(one.failed + one.successful for one in summary.ranked if figures[one.state].thin)
+    unknown = sum(one.entered and one.low <= 0 and one.high >= 1 for one in figures)
+    said = [f"{of_thin:,} of {count_text(total, 'first alarm')} came in states of thin evidence."] * (of_thin > 0)
+    if unknown:
+        have = "1 state has" if unknown == 1 else f"{unknown:,} states have"
+        said.append(
+            f"{have} the interval .00–1.0: no held-out run was there at the usual steps, and no outcome could "
+            "contradict the risk."
+        )
+    return " ".join(said)
+
+
+def missed_blocks(found: MissedFailures) -> Iterator[Block]:
+    """Failures without an alarm: how many look like a success to the automaton, two such runs, and how they end."""
+    if not found.missed:
+        none = "There was no failed test run." if not found.failed else "Every failed test run raises an alarm."
+        yield Text(none)
+        return
+    yield Text(
+        f"{found.missed:,} of {count_text(found.failed, 'failed test run')} raise no alarm. {found.alike:,} of these "
+        f"{found.missed:,} go through the same states, from the first step to the last, as some run that succeeded: "
+        "nothing in this automaton tells them apart."
+    )
+    if found.ends:
+        ends = "; ".join(
+            f"{one_line(what, _LETTERS)} ({n:,} of {found.missed:,}; of successes {of_good:,} of {found.successful:,})"
+            for what, n, of_good in found.ends
+        )
+        yield Text(f"What the last step of a failure without an alarm is: {ends}.")
+    if (twins := found.twins) is not None:
+        task = "of one task" if twins.same_task else "of two tasks"
+        names = (f"Failed: {one_line(twins.failed, 80)}", f"Succeeded: {one_line(twins.succeeded, 80)}")
+        head = [Column("Step", "number"), Column("State", "number"), *(Column(name, "words") for name in names)]
+        rows = [
+            [str(at), str(state), one_line(failed, _LETTERS), one_line(succeeded, _LETTERS)]
+            for at, (state, failed, succeeded) in enumerate(twins.steps, 1)
+        ]
+        yield Folded(f"Two such runs, {task}, step by step", (TableBlock.of("", head, rows),))
 
 
 def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> TableBlock:
@@ -156,7 +221,7 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
                 alarms_at(summary, state, one.earliest),
                 one.sentence,
                 whose,
-                " ".join(filter(None, (*one.flags, one.doubt))),
+                " ".join(filter(None, (*one.flags, one.doubt, one.on_threshold))),
             ]
         )
     return TableBlock.of("", [*head, *words], rows)

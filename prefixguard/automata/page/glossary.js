@@ -26,7 +26,7 @@ function glossaryRow(symbol, at, links) {
     gloss: [symbol.does && make("p", {}, quote(symbol.does)), toSymbol(at, links), historyTells && symbol.reads_history && make("div", {}, chip("rests on earlier steps", "history"))],
     condition: [quote(symbol.condition), symbol.advice && small(`To change: ${symbol.advice}`)],
     tools: [shares(symbol.tools), shares(symbol.statuses)],
-    count: [number(symbol.count), small(share(symbol.share))],
+    count: [number(symbol.count), small(share(symbol.share)), symbol.earliest > 1 && small(`first at step ${symbol.earliest}`)],
     change: signed(symbol.risk_change),
     examples: symbol.examples.length ? symbol.examples.map(example) : "–",
   };

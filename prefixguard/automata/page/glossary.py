@@ -72,6 +72,7 @@ def _facts(summary: AutomatonSummary, entry: Entry, *, tells: bool) -> Iterator[
         if pairs:
             yield name, ", ".join(f"{one_line(what, NAME_LETTERS) or '–'} {share_text(share)}" for what, share in pairs)
     yield "Steps", f"{entry.count:,}, {share_text(entry.share)} of all"
+    yield "First step", f"no training run had it before step {entry.earliest}"
     yield "Mean risk change", signed_text(entry.risk_change)
     if tells:
         yield "Rests on earlier steps", _history(entry)

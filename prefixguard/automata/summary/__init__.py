@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from prefixguard.alarm import Level
 from prefixguard.automata.summary.entries import Entry
 from prefixguard.automata.summary.fidelity import Fidelity
+from prefixguard.automata.summary.missed import MissedFailures
 from prefixguard.automata.summary.origin import Origin
 from prefixguard.automata.summary.replays import Replay
 from prefixguard.automata.summary.state_alarms import StateAlarms
@@ -29,7 +30,8 @@ class AutomatonSummary:
     outcome risk. watch, alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the
     training runs. expressions: what the expressions in definitions mean, a sentence each, with the words behind
     those that rest on words. does: of states and of symbols, what the agent does there, a sentence; "" where no
-    training step is.
+    training step is. effect: what the alarms do in effect, a few sentences; "" without test runs. missed: failed test
+    runs that raise no alarm.
     """
 
     name: str
@@ -51,6 +53,8 @@ class AutomatonSummary:
     base: float
     expressions: tuple[str, ...]
     does: tuple[tuple[str, ...], tuple[str, ...]]
+    effect: str
+    missed: MissedFailures
 
     @property
     def sounds_above(self) -> float:
@@ -64,4 +68,4 @@ class AutomatonSummary:
         return RiskWords.of((self.watch, self.alarm), said)
 
 
-__all__ = ["AutomatonSummary", "Entry", "Fidelity", "Origin", "Replay", "StateAlarms"]
+__all__ = ["AutomatonSummary", "Entry", "Fidelity", "MissedFailures", "Origin", "Replay", "StateAlarms"]

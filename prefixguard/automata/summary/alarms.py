@@ -2,7 +2,7 @@
 
 Each row alarms by a threshold that keeps the same budget on the same successful runs. A score that counts steps, or
 knows nothing but the value of a group (which agent it is, which domain), shows what an alarm is worth that looks at no
-behaviour at all.
+behaviour at all. One row has no threshold and no budget: the rule that a user has without any model.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary.fidelity import RUNS, Walks
 from prefixguard.automata.summary.wording import count_text, one_line, share_text
+from prefixguard.behaviours import PLACES
 from prefixguard.bundle import AlarmCount, AlarmPerformance, Automaton, Calibration
 from prefixguard.metrics import Resamples, first_alerts
 
@@ -32,6 +33,10 @@ CAPPED_SHARE = 0.05
 #: Runs of the base rate that a value of a group counts for.
 _PRIOR = 5.0
 _NAME, _GROUPS = 60, 8
+_NO_EVIDENCE = "its alarms are no evidence that behaviour is seen"
+#: What a user has without a model: behaviours of the catalogue, each an alarm as soon as it holds.
+PLAIN_RULE = "plain rule: three errors in a row, or the same call with the same result again"
+_OF_RULE = ("errors_in_a_row", "same_call_same_result")
 
 Scores = list[NDArray[np.float64]]
 
@@ -84,9 +89,23 @@ def measure_alarms(
         row("teacher", parts[1], teacher.thresholds.alarm, teacher.policy),
         least("step number alone", *(_counted(material, runs) for runs in (material.test, drawn))),
     ]
+    if (held := material.corpus.held) is not None:
+        places, first = [PLACES[name] for name in _OF_RULE], material.corpus.first
+        of_runs: Scores = [
+            np.asarray((held[first[r] : first[r + 1], places] > 0).any(axis=1), dtype=np.float64)
+            for r in material.test.tolist()
+        ]
+        rows.append(row(PLAIN_RULE, of_runs, 0.5, AlarmPolicy()))
+    silent = []
     for name in group_names(material):
-        known = (_by_value(material, name, runs) for runs in (material.test, drawn))
-        rows.append(least(f"{one_line(name, _NAME)} alone", *known))
+        known, setting = (by_value(material, name, runs) for runs in (material.test, drawn))
+        rows.append(least(f"{one_line(name, _NAME)} alone", known, setting))
+        limit = rows[-1].threshold
+        if limit is not None and all(score.max(initial=0.0) <= limit for score in (*known, *setting)):
+            silent.append(
+                f"{rows[-1].by[0].upper()}{rows[-1].by[1:]} raises no alarm: among the runs that set its threshold "
+                f"more successful ones than its budget allows have the {one_line(name, _NAME)} that fails most often."
+            )
     coverage, expected, cells = interval_coverage(automaton, strings, walks.states)
     n, failures = len(strings), int(np.count_nonzero(failed))
     said = Counter(level.value for level in walks.levels)
@@ -101,7 +120,9 @@ def measure_alarms(
         coverage_expected=expected,
         cells=cells,
         said={level.value: said[level.value] / len(walks.levels) for level in Level if said[level.value]},
-        notes=tuple(filter(None, (*_notes(failures, n - failures, rows, policy.budget, horizon), _cap(material)))),
+        notes=tuple(
+            filter(None, (*_notes(failures, n - failures, rows, policy.budget, horizon), *silent, _cap(material)))
+        ),
     )
 
 
@@ -166,7 +187,7 @@ def _counted(material: Material, runs: NDArray[np.int64]) -> Scores:
     return [np.arange(1.0, n + 1) for n in material.corpus.lengths[runs].tolist()]
 
 
-def _by_value(material: Material, name: str, runs: NDArray[np.int64]) -> Scores:
+def by_value(material: Material, name: str, runs: NDArray[np.int64]) -> Scores:
     """At every step the failure rate of the run's value of a group among training runs, shrunk to the base rate."""
     corpus, pool = material.corpus, material.pool.tolist()
     values = [groups.get(name, "") for groups in corpus.groups]
@@ -216,9 +237,10 @@ def _notes(failed: int, successful: int, rows: Sequence[AlarmCount], budget: flo
         allowed = max(ours.false_alarms, budget * successful)
         does_as_well = other.caught >= ours.caught and other.early >= ours.early and other.false_alarms <= allowed
         if other.caught and does_as_well:
+            so = "the rule needs no model" if other.by == PLAIN_RULE else _NO_EVIDENCE
             failures, alarms = count_text(other.caught, "failure"), count_text(other.false_alarms, "false alarm")
             yield (
                 f"{other.by[0].upper()}{other.by[1:]} catches {failures}, {other.early:,} with more than "
                 f"{count_text(horizon, 'step')} left, at {alarms}; the automaton {ours.caught:,}, {ours.early:,} so "
-                f"early, at {ours.false_alarms:,}: its alarms are no evidence that behaviour is seen."
+                f"early, at {ours.false_alarms:,}: {so}."
             )

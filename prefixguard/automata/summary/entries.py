@@ -18,6 +18,7 @@ from prefixguard.automata.alphabets.alphabet import Alphabet
 from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import before
+from prefixguard.behaviours import BY_NAME, CONSEQUENCES
 from prefixguard.bundle import Automaton
 from prefixguard.errors import DataError
 from prefixguard.learn import steps_of
@@ -36,6 +37,10 @@ _TAGS = re.compile(b"[%b]" % bytes(range(1, len(FIELDS) + 1)))
 #: Share of the steps that another example is of: those least like the examples so far.
 _UNLIKE = 0.1
 _NOT_MET = "not met in training"
+#: What calls are for, as names say it; names of these say which calls are meant, in so many code points, tools that
+#: make up so much of them, and none that makes up so much of all calls.
+_VAGUE = frozenset(BY_NAME[name].title for name in CONSEQUENCES) - {"thinks", "speaks"}
+_MEANT, _OFTEN, _NEARLY_ALL = 40, 0.2, 0.8
 
 Steps = NDArray[np.int64]
 
@@ -49,7 +54,8 @@ class Entry:
     shares, most frequent first. examples: up to three steps, one line each; text from runs, as such untrusted.
     count: training steps with it; share: of all. risk_change: mean change of the outcome risk, over steps, that it
     brings. reads_history: whether it depends on earlier steps of the run, not on the step alone. advice: what the
-    agent's developers can do about it; "" where nothing is known.
+    agent's developers can do about it; "" where nothing is known. earliest: the first step, from 1, at which any
+    training run had it; 0 where none had. A symbol that none has before a late step tells the step too.
     """
 
     symbol: int
@@ -64,6 +70,7 @@ class Entry:
     risk_change: float
     reads_history: bool
     advice: str = ""
+    earliest: int = 0
 
 
 def make_entries(
@@ -82,6 +89,7 @@ def make_entries(
     risk change is that of the outcome risk from after the step before to after this one, the clock's share in it
     included; before the first step it is the start's risk, or, where no step ever ended there, the failure rate.
     Where the alphabet has no words, the condition names the terms, and the gloss the tool and the strongest of them.
+    A name that says what a call is for ("writes") says the calls that are most often meant too.
     Symbols that would still have the same name have their number in front of it, but for those not met in training.
     Raises DataError where there is not one state a step.
     """
@@ -103,10 +111,13 @@ def make_entries(
         top = [c for c in np.argsort(-contrast, kind="stable")[:TERMS].tolist() if contrast[c] > 0]
         terms = [material.vocabulary.terms[c] for c in top]
         tools = _shares(material.tools[i] for i in steps[mine].tolist())
+        gloss = alphabet.glosses[k] or _gloss(tools, terms, {entry.gloss for entry in entries})
+        if is_vague(gloss) and (meant := calls_meant(material, steps[mine], examples=examples)):
+            gloss = f"{gloss}: {meant}"
         entries.append(
             Entry(
                 symbol=k,
-                gloss=alphabet.glosses[k] or _gloss(tools, terms, {entry.gloss for entry in entries}),
+                gloss=gloss,
                 condition=alphabet.conditions[k] or (_condition(terms) if count else _NOT_MET),
                 terms=tuple((plain(term, _NAME), float(contrast[c])) for term, c in zip(terms, top, strict=True)),
                 tools=tuple((plain(tool, _NAME) or "no tool", share) for tool, share in tools),
@@ -117,6 +128,7 @@ def make_entries(
                 risk_change=float((after - earlier)[mine].mean()) if count else 0.0,
                 reads_history=alphabet.reads_history[k],
                 advice=alphabet.advice[k] if alphabet.advice else "",
+                earliest=int(strings.index[mine].min()) if count else 0,
             )
         )
     often = Counter(entry.gloss for entry in entries if entry.gloss != _NOT_MET)
@@ -140,6 +152,32 @@ def nearest_first(rows: csr_matrix) -> NDArray[np.int64]:
     mean = np.asarray(rows.mean(axis=0)).ravel()
     distance = np.asarray(rows.power(2).sum(axis=1)).ravel() - 2 * (rows @ mean)
     return np.argsort(np.round(distance, 6), kind="stable")
+
+
+def is_vague(gloss: str) -> bool:
+    """Whether a name begins with what a call is for, in the catalogue's words, and so says no call.
+
+    >>> is_vague("writes, call failed"), is_vague("other call"), is_vague("call failed"), is_vague("thinks")
+    (True, True, False, False)
+    """
+    return gloss.partition(",")[0] in _VAGUE
+
+
+def calls_meant(material: Material, steps: Steps, *, examples: bool = True) -> str:
+    """The call that most of these steps make; where no call is so frequent, their most frequent tools, at most two.
+
+    examples: False leaves arguments out. "" where no tool is called, or only the one that nearly all calls are of.
+    """
+    documents = material.corpus.documents
+    if examples and len(steps):
+        lines = (step_line(documents.read(i, i + 1)).partition(" → ")[0] for i in steps.tolist())
+        line, n = Counter(lines).most_common(1)[0]
+        if 2 * n > len(steps) and len(line) <= _MEANT:
+            return line
+    calls = Counter(tool for tool in material.tools if tool and tool != "respond")
+    tools = [tool for tool, share in _shares(material.tools[i] for i in steps.tolist()) if share >= _OFTEN]
+    telling = [tool for tool in tools if 0 < calls[tool] < _NEARLY_ALL * calls.total()]
+    return " or ".join(plain(tool, _MEANT) for tool in telling[:2])
 
 
 def step_line(document: bytes, call: int = _CALL) -> str:

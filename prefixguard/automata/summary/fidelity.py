@@ -7,8 +7,9 @@ the thresholds below which they do are stated here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ UNSEEN_SHARE = 0.05
 THIN_SHARE = 0.25
 
 Risks = NDArray[np.float64]
+EMPTY: Mapping[str, Sequence[Risks]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Fidelity:
     transitions.
     runs, steps: what it was measured on. care: reasons to audit with care, a sentence each; empty where all
     thresholds are met. rem_interval: 95 %, over tasks, of `rem`; None where there is none. clock: `auprc` and `rem` of
-    the number of the step alone, on the same steps.
+    the number of the step alone, on the same steps. groups: by the name of a group, such as the agent, `rem` of its
+    value alone; None where it is not defined.
     """
 
     agreement: float | None
@@ -58,6 +61,7 @@ class Fidelity:
     care: tuple[str, ...]
     rem_interval: tuple[float, float] | None = None
     clock: tuple[float | None, float | None] = (None, None)
+    groups: tuple[tuple[str, float | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,9 +111,10 @@ def rated(logits: Iterable[NDArray[np.float64]], calibration: Calibration) -> tu
     return np.concatenate(risks), levels
 
 
-def measure_fidelity(automaton: Automaton, walks: Walks) -> Fidelity:
+def measure_fidelity(automaton: Automaton, walks: Walks, groups: Mapping[str, Sequence[Risks]] = EMPTY) -> Fidelity:
     """Agreement, and what each is worth, on runs that neither was fitted to.
 
+    groups: by name, a risk of every step of each run that knows the group's value alone.
     A figure that is not defined is None: with one outcome only, or where a risk is the same at every step.
     """
     n = len(walks.strings.symbols)
@@ -129,8 +134,14 @@ def measure_fidelity(automaton: Automaton, walks: Walks) -> Fidelity:
         care=(),
         rem_interval=walks.strings.matched_interval(walks.risks[:, 1]) if rem is not None else None,
         clock=(clock_auprc, clock_rem),
+        groups=tuple((name, _rem(walks, np.concatenate(scores))) for name, scores in groups.items() if scores),
     )
     return replace(measured, care=tuple(_care(measured, automaton)))
+
+
+def _rem(walks: Walks, outcome: Risks) -> float | None:
+    """Outcome AUROC at matched remaining steps of a risk, (steps,)."""
+    return finite(walks.strings.figures(np.stack([outcome] * 2, axis=1))[1])
 
 
 def rank_correlation(one: Risks, other: Risks) -> float | None:

@@ -36,6 +36,8 @@ OF_ALL = 0.5
 #: Steps near the cap are those from this share of the 95th percentile of run lengths on; they dominate above a half.
 NEAR_CAP = 0.9
 LATE_SHARE = 0.5
+#: A symbol is late that no training run had in the first of so large a part of that length.
+LATE_SYMBOL = 0.5
 #: The clock raises a state's alarms if above this share of them would not be, were the run in an earlier span.
 CLOCK_SHARE = 0.5
 #: A behaviour is advised on if it holds at this share of the first alarms or more.
@@ -46,7 +48,8 @@ _NAME, _VALUE = 120, 48
 _QUOTED = 400
 _LEADING = 2  # values and behaviours that are named
 _FEW_ALARMS = 5  # of fewer it is not said whose runs they are
-_SHOWN = 5  # states of which it is said what to change
+#: Risks stand on a threshold that differ from it by no more.
+_SAME = 1e-6
 #: Behaviours that developers can do something about.
 _FAULTS = tuple(one.name for one in CATALOGUE if one.advice)
 
@@ -61,8 +64,11 @@ class StateAlarms:
     step does. earliest: the first at which a training or test run was there; 1 where none was. at: steps of the first
     alarms, from 1, ascending. flags: sentences; what dominates the state besides behaviour. doubt: where test runs did
     otherwise than its risks say, a sentence; else "". faults: behaviours of the catalogue, by name, that hold at first
-    alarms on failed runs, each with at how many; most frequent first. example: the most typical step of such an alarm,
-    at which the first of these holds, one line, text from a run; "" where there is none, or texts are left out.
+    alarms on failed runs, each with at how many; faults first, the most frequent before the others. examples: for each
+    of `advised` the most typical step of such an alarm, one line, text from a run; () where texts are left out.
+    clocked: first alarms that came by the number of the step, or by a symbol that no training run had before a late
+    step. on_threshold: where a risk of the state stands on the threshold, what an alarm there would have done, a
+    sentence; else "".
     """
 
     state: int
@@ -77,7 +83,19 @@ class StateAlarms:
     flags: tuple[str, ...]
     doubt: str
     faults: tuple[tuple[str, int], ...]
-    example: str
+    examples: tuple[str, ...]
+    clocked: int = 0
+    on_threshold: str = ""
+
+    @property
+    def advised(self) -> tuple[tuple[str, int], ...]:
+        """The behaviours that are advised on, at most two: a single alarm that came by the clock gives no advice."""
+        return () if self.one_by_clock else _advised(self.faults, self.failed)
+
+    @property
+    def one_by_clock(self) -> bool:
+        """Whether its only first alarm on a failed run came by the clock."""
+        return self.failed == 1 and self.clocked > self.successful
 
 
 def rank_states(
@@ -88,19 +106,22 @@ def rank_states(
     walks: Walks,
     thresholds: Thresholds,
     *,
+    horizon: int = 3,
     examples: bool = True,
 ) -> tuple[StateAlarms, ...]:
     """Every state, those that raise most first alarms on failed runs first; ties by successful runs, then by number.
 
     entries: the symbols in words. states: int32, after each step of the pool's runs. walks: of the test side.
-    thresholds: without one of the alarm, WATCH counts as an alarm. examples: False leaves out the texts of steps and
-    the values of groups.
+    thresholds: without one of the alarm, WATCH counts as an alarm. horizon: an alarm with more steps left is early.
+    examples: False leaves out the texts of steps and the values of groups.
     """
     corpus, pool = material.corpus, material.pool
     lengths = corpus.lengths[pool]
     index = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
-    cap_near = NEAR_CAP * float(np.percentile(lengths, 95)) if len(lengths) else 0.0
+    longest = float(np.percentile(lengths, 95)) if len(lengths) else 0.0
+    cap_near, late_from = NEAR_CAP * longest, LATE_SYMBOL * longest
     first = _first_alarms(material, automaton, walks, thresholds)
+    late_symbols = {entry.symbol for entry in entries if entry.earliest > late_from}
     failed, successful = (Counter(one.state for one in first if one.failed is wanted) for wanted in (True, False))
     values = {
         name: np.repeat(np.array([corpus.groups[r].get(name, "") for r in pool.tolist()], dtype=object), lengths)
@@ -138,6 +159,13 @@ def rank_states(
         if len(steps) and (part := float((steps >= cap_near).mean())) > LATE_SHARE:
             cap = f"step {int(np.ceil(cap_near))} or later, near the greatest lengths of runs"
             flags.append(f"{share_text(part)} of its steps are at {cap}.")
+        by_symbol = [one for one in here if one.symbol in late_symbols]
+        if len(by_symbol) > CLOCK_SHARE * len(here):
+            soonest = min(entries[one.symbol].earliest for one in by_symbol)
+            flags.append(
+                f"{_of_its(len(by_symbol), len(here))} came by a symbol that no training run had before step "
+                f"{soonest}: that tells how long the run is, and perhaps no behaviour."
+            )
         late = [one.before for one in here if one.before is not None]
         if len(late) > CLOCK_SHARE * len(here):
             said = RiskWords.of((limit,), late).risk(max(late))
@@ -164,37 +192,14 @@ def rank_states(
                 flags=tuple(flags),
                 doubt=doubts.get(state, ""),
                 faults=faults,
-                example=_example(material, alarms, faults[0][0]) if examples and faults else "",
+                examples=tuple(_example(material, alarms, name) for name, _ in _advised(faults, failed[state]))
+                if examples
+                else (),
+                clocked=sum(one.before is not None or one.symbol in late_symbols for one in here),
+                on_threshold=_on_threshold(automaton, walks, thresholds, limit, state, horizon),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.failed, -one.successful, one.state)))
-
-
-def changes(ranked: Sequence[StateAlarms]) -> Iterator[str]:
-    """What to change, a few sentences each: the states that raise most first alarms on failed runs, the behaviours that
-    hold at them, and what the catalogue advises; last, how many states are left out."""
-    total = sum(one.failed for one in ranked)
-    raising = [one for one in ranked if one.failed]
-    for one in raising[:_SHOWN]:
-        of_all = f"{one.failed:,} of the {total:,} first alarms" if total > 1 else "the only first alarm"
-        said = f"State {one.state} raises {of_all} on failed runs"
-        said += f" and {one.successful:,} on successful ones. {one.sentence}"
-        advised = [(name, n) for name, n in one.faults[:_LEADING] if n >= ADVISED_SHARE * one.failed]
-        for name, n in advised:
-            of = BY_NAME[name]
-            part = (
-                f"{n:,} of these {one.failed:,} alarms" if n < one.failed else "all of these" if n > 1 else "this one"
-            )
-            said += f" At {part}: {of.sentence} To change: {of.advice}"
-        if not advised:
-            few = f"a third of these {count_text(one.failed, 'alarm')}" if one.faults else "any of these alarms"
-            said += f" No fault of the catalogue holds at {few}: the automaton has nothing to advise."
-        if one.flags:
-            said += f" But {' '.join(one.flags)}" + ("" if advised else " This may be no behaviour to change.")
-        yield said + (f" As in {one.example}" if one.example and advised else "")
-    if rest := raising[_SHOWN:]:
-        alarms = count_text(sum(one.failed for one in rest), "first alarm")
-        yield f"{alarms} on failed runs came in {count_text(len(rest), 'more state')}: see the table."
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +211,7 @@ class _FirstAlarm:
     run: int
     step: int
     at: int
+    symbol: int
     state: int
     failed: bool
     before: float | None
@@ -226,7 +232,8 @@ def _first_alarms(material: Material, automaton: Automaton, walks: Walks, thresh
             step, failed = int(material.corpus.first[run]) + t - a, bool(walks.strings.failed[i])
             stayed = t > a and int(walks.states[t - 1]) == state
             before = earlier if earlier <= threshold else None
-            found.append(_FirstAlarm(run, step, t - a + 1, state, failed, before, stayed))
+            symbol = int(walks.strings.symbols[t])
+            found.append(_FirstAlarm(run, step, t - a + 1, symbol, state, failed, before, stayed))
     return found
 
 
@@ -302,6 +309,37 @@ def _faults(material: Material, alarms: Sequence[_FirstAlarm]) -> tuple[tuple[st
     counts = [(name, int(of[:, PLACES[name]].sum())) for name in _FAULTS]
     held_at = [(name, n) for name, n in counts if n]
     return tuple(sorted(held_at, key=lambda pair: (BY_NAME[pair[0]].kind == "neutral", -pair[1])))
+
+
+def _advised(faults: Sequence[tuple[str, int]], failed: int) -> tuple[tuple[str, int], ...]:
+    """Of the behaviours at so many alarms those that hold at enough of them, at most two, faults before others."""
+    return tuple((name, n) for name, n in faults if n >= ADVISED_SHARE * failed)[:_LEADING]
+
+
+def _on_threshold(
+    automaton: Automaton, walks: Walks, thresholds: Thresholds, limit: float, state: int, horizon: int
+) -> str:
+    """What an alarm would have done in the spans of a state whose risk is the threshold itself; "" where none is, or
+    no test run came there. Runs that had sounded before count too, as those that the alarm finds."""
+    spans = np.flatnonzero(np.abs(automaton.risk[state, :, 1] - limit) <= _SAME)
+    there = (walks.states == state) & np.isin(columns_of(automaton.clock, walks.strings), spans)
+    sound = Level.WATCH if thresholds.alarm is None else Level.ALARM
+    left: dict[bool, list[int]] = {True: [], False: []}
+    missed = 0
+    for failed, (a, b) in zip(walks.strings.failed.tolist(), pairwise(walks.strings.first.tolist()), strict=True):
+        at = np.flatnonzero(there[a:b])
+        if len(at):
+            left[failed].append(b - a - 1 - int(at[0]))
+            missed += failed and sound not in walks.levels[a:b]
+    if not left[True] and not left[False]:
+        return ""
+    caught, early = len(left[True]), sum(n > horizon for n in left[True])
+    said = RiskWords((limit,)).risk(limit)
+    return (
+        f"The risk of state {state} stands on the threshold, {said}, and does not exceed it. An alarm there would have "
+        f"caught {count_text(caught, 'failed test run')}, {early:,} with more than {count_text(horizon, 'step')} left "
+        f"and {missed:,} that raise no alarm now, at {count_text(len(left[False]), 'false alarm')}."
+    )
 
 
 def _example(material: Material, alarms: Sequence[_FirstAlarm], fault: str) -> str:

@@ -1,0 +1,79 @@
+"""What the alarm does in effect, in one or two sentences that stand before all else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from prefixguard.automata.strings import Strings
+from prefixguard.automata.summary.alarms import PLAIN_RULE
+from prefixguard.automata.summary.state_alarms import StateAlarms
+from prefixguard.automata.summary.wording import count_text, share_text
+from prefixguard.bundle import AlarmPerformance
+
+#: So few of the first alarms may come before the step that the automaton is said to count to.
+_BEFORE = 0.1
+_STATES = 2
+
+
+def in_effect(performance: AlarmPerformance, ranked: Sequence[StateAlarms], strings: Strings) -> str:
+    """At which steps first alarms come and in which states, whether a count of steps does the same, and what the
+    other rows catch early. strings: the test runs."""
+    at = sorted(step for one in ranked for step in one.at)
+    if not at:
+        return "In effect this automaton raises no alarm: on no test run did it sound." if len(strings) else ""
+    return " ".join(filter(None, (_counts_to(performance, at, strings), _where(ranked, at), *_beside(performance))))
+
+
+def _counts_to(found: AlarmPerformance, at: Sequence[int], strings: Strings) -> str:
+    """Where the rule to alarm at a step, whatever happens, does as much within the budget: that it counts to this step.
+
+    The step is the one before which hardly any first alarm comes, so every run that alarms then reaches it.
+    """
+    step, ours = at[math.floor(_BEFORE * len(at))], found.rows[0]
+    reached = strings.lengths >= step
+    caught, false = (int(np.count_nonzero(reached & of)) for of in (strings.failed, ~strings.failed))
+    if step < 2 or caught < ours.caught or false > max(ours.false_alarms, found.budget * found.successful):
+        return ""
+    return (
+        f"In effect this automaton counts to step {step}: its alarms are not fit as evidence of behaviour. An alarm on "
+        f"every test run that reaches step {step} would catch {count_text(caught, 'failure')} at "
+        f"{count_text(false, 'false alarm')}, this one catches {ours.caught:,} at {ours.false_alarms:,}."
+    )
+
+
+def _where(ranked: Sequence[StateAlarms], at: Sequence[int]) -> str:
+    raising = sorted((one for one in ranked if one.at), key=lambda one: (-len(one.at), one.state))
+    most = 1 if 2 * len(raising[0].at) > len(at) else _STATES
+    states = " and ".join(
+        f"state {one.state} ({share_text(len(one.at) / len(at))}; {one.sentence[:1].lower()}{one.sentence[1:-1]})"
+        for one in raising[:most]
+    )
+    clocked = sum(one.clocked for one in ranked)
+    if len(at) == 1:
+        by = " It came by the number of the step." if clocked else ""
+        return f"The only first alarm comes at step {at[0]}, in {states}.{by}"
+    steps = f"step {at[0]}" if at[0] == at[-1] else f"steps {at[0]} to {at[-1]}"
+    half = f", half of them by step {at[(len(at) - 1) // 2]}" if at[0] < at[-1] else ""
+    number = "All" if clocked == len(at) else f"{clocked:,} of the {len(at):,}"
+    by = f" {number} came by the number of the step." if clocked else ""
+    return f"First alarms come at {steps}{half}, most often in {states}.{by}"
+
+
+def _beside(found: AlarmPerformance) -> Iterator[str]:
+    """What the automaton catches early, and what those rows do that know less."""
+    if not found.failed:
+        return
+    rows = [row for row in found.rows[2:] if row.threshold is not None]
+    others = ", ".join(f"{_short(row.by)} {share_text(row.early / found.failed)}" for row in rows)
+    ours = share_text(found.rows[0].early / found.failed)
+    yield (
+        f"{ours} of failures are caught with more than {count_text(found.horizon, 'step')} left"
+        + (f"; by {others}." if others else ".")
+    )
+
+
+def _short(by: str) -> str:
+    return "the plain rule" if by == PLAIN_RULE else f"the {by}"
