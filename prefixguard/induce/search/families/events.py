@@ -389,7 +389,8 @@ def _call(
         rule["arguments"] = form.arguments
     if form.made is not None:
         rule["call_id"] = form.made.name
-    beside = [t for t in texts_of(form.node, form.places) if not own or t not in spoken]
+    said = {repr(t.value) for t in spoken} if own else ()
+    beside = [t for t in texts_of(form.node, form.places) if repr(t.value) not in said]
     results = [t for t in beside if affinity(t.name, Meaning.RESULT) >= 0.5 or t.inner is not None]
     if results and not kind.results and form.test is None:
         rule["emit"] = "step"
@@ -402,11 +403,10 @@ def _call(
         present = {test: {"present": True}} if isinstance(test, str) else {"value": form.tool, "is": {"present": True}}
         if form.test is not None:
             present = {"value": form.test, "is": {"present": True}}
-        texts = [t for t in spoken if t not in results]
         if form.rest is not None:
             rule["action"] = form.rest
-        elif texts:
-            rule["action"] = together(texts)
+        elif spoken:
+            rule["action"] = together(spoken)
         return _if(_both(when, present), rule)
     rule = {"each": form.node.each, **rule}
     back = _back(kind)
