@@ -11,12 +11,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from prefixguard.induce.offline.places import Place, spell
 from prefixguard.stepview import canonical, decode_text
 
+#: Stands in a path for "the JSON that this string holds".
 #: Names below an element that are looked at; fields of one node; nodes below each other.
+INSIDE = "\x00json"
 _REACH, _MOST_FIELDS, _DEEPEST = 5, 120, 3
 #: Names of a field's object beyond which they are data.
 _MOST_NAMES = 40
@@ -86,13 +89,47 @@ def _key(value: Any) -> Hashable:
 
 def opened_json(text: Any) -> Any:
     """The object or list that a string spells; None where it spells none."""
-    if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "["):
-        return None
+    return _opened(text) if isinstance(text, str) and text.lstrip()[:1] in ("{", "[") else None
+
+
+@lru_cache(maxsize=4096)
+def _opened(text: str) -> Any:
     try:
         found = decode_text(text)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict | list) else None
+
+
+def is_attributes(value: Any) -> bool:
+    """Is the list an object in disguise, of pairs with a key and a value?"""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(one, dict) and isinstance(one.get("key"), str) and "value" in one for one in value)
+    )
+
+
+def written(value: Any) -> Any:
+    """A part of a spec with paths that go on inside JSON of a string as the spec says it.
+
+    >>> written({"text": f"@.reply{INSIDE}[*].text"})
+    {'text': {'json': '@.reply', 'path': '$[*].text'}}
+    """
+    if isinstance(value, str) and INSIDE in value:
+        path, _, inner = value.partition(INSIDE)
+        return {"json": path, "path": f"${inner}"} if inner else {"json": path}
+    if isinstance(value, dict):
+        out: dict[str, Any] = {}
+        for key, item in value.items():
+            if INSIDE not in key:
+                out[key] = written(item)
+            elif "value" not in value and "value" not in out:
+                out |= {"value": written(key), "is": item}
+            else:
+                out["not"] = {"value": written(key), "is": {"not": item}}
+        return out
+    return [written(item) for item in value] if isinstance(value, list) else value
 
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
@@ -142,7 +179,7 @@ class Node:
     each: path of the elements from the event ("@.calls[*]"); "" where they are the events themselves. elements: dicts,
     or plain values. owner: position of the event of each element, over all events of all runs. runs: number of the run
     of each. when: what tells these elements from others. above: of inner nodes, the position of the element that each
-    stands in. whole: the node that these are some of.
+    stands in. whole: the node that these are some of. calls: ways to read calls from them, once they were looked for.
     """
 
     each: str
@@ -154,8 +191,10 @@ class Node:
     depth: int = 0
     above: list[int] = field(default_factory=list)
     whole: Node | None = None
+    calls: list[Any] = field(default_factory=list)
     _fields: dict[Place, Field] | None = None
     _inner: list[Node] | None = None
+    _histories: list[Node] = field(default_factory=list)
     _data: tuple[Place, ...] | None = None
 
     @property
@@ -192,6 +231,11 @@ class Node:
             self._inner = list(_inner_of(self)) if self.depth < _DEEPEST else []
         return self._inner
 
+    @property
+    def histories(self) -> list[Node]:
+        """Lists in the elements that say again what those of elements before said."""
+        return self._histories if self.inner is not None else []
+
     def only(self, members: Sequence[int], when: Mapping[str, Any], label: str) -> Node:
         """Some of the elements, told apart by a condition."""
         return Node(
@@ -211,6 +255,8 @@ def _varies(one: Field) -> bool:
     names = Counter(frozenset(value) for value in one.values.values() if isinstance(value, dict))
     if names.total() < 4 or not one.place:
         return False
+    if len(frozenset.union(*names)) <= 2 * sum(len(keys) * n for keys, n in names.items()) / names.total():
+        return False  # one of few parts left out
     return max(names.values()) < 0.7 * names.total() and len(frozenset.intersection(*names)) <= 1
 
 
@@ -251,12 +297,18 @@ def _alike(value: list[Any]) -> bool:
 
 def _inner_of(node: Node) -> Iterator[Node]:
     for place, found in node.fields.items():
-        lists = {i: v for i, v in found.values.items() if isinstance(v, list) and v and isinstance(v[0], dict | list)}
+        lists, inside = found.values, ""
+        if found.kind == "json":
+            lists, inside = {i: opened_json(v) for i, v in found.values.items()}, INSIDE
+        lists = {i: v for i, v in lists.items() if isinstance(v, list) and v and isinstance(v[0], dict | list)}
         if not lists or (len(lists) < 0.5 * len(found.values) and not found.is_mixed):
             continue
-        base = spell(node.each or "@", place)
+        base = spell(node.each or "@", place) + inside
         whole = _flat(node, f"{base}[*]", lists)
-        if whole is None or _is_history(whole):
+        if whole is None:
+            continue
+        if _is_history(whole):
+            node._histories.append(whole)
             continue
         split = _mixed(whole)
         if split is None or any("present" in str(one.when) and split.by != "keys" for one in split.nodes):
@@ -335,7 +387,7 @@ def kinds_of(node: Node) -> list[KindSplit]:
     whole = _entropy(shapes)
     found: list[KindSplit] = []
     for place, column in node.fields.items():
-        if len(place) > 3 or not 1 < column.distinct <= MOST_KINDS or column.share < 0.2:
+        if not 1 < column.distinct <= MOST_KINDS or column.share < 0.2:
             continue
         values = list(column.values.values())
         if not all(isinstance(v, str) and 0 < len(v) <= 60 and v.count(" ") <= 2 for v in values):

@@ -66,14 +66,16 @@ def relative(inner: Node, outer: Node) -> str:
 
 
 def texts_of(node: Node, without: Sequence[Place] = (), *, names: bool = True) -> list[TextForm]:
-    """Texts of the elements, those with the most in them first. without: places of calls, which are no text."""
+    """Texts of the elements, those with the most in them first. without: places of calls, which are no text, nor is
+    what says the same."""
     found: list[TextForm] = []
+    told = [node.fields[place].values for place in without if place in node.fields]
     for place, one in node.fields.items():
         if _under(place, (*without, *node.data)) or one.kind not in ("text", "word", "json", "id"):
             continue
         said = affinity(one.name, Meaning.TEXT) if names else 0.0
         said = max(said, affinity(one.name, Meaning.RESULT), affinity(one.name, Meaning.THOUGHT)) if names else 0.0
-        if one.kind == "text" or (place == () and one.mass) or said >= 0.6:
+        if (one.kind == "text" or (place == () and one.mass) or said >= 0.6) and not _echo(one.plain, told):
             covers = frozenset(one.plain)
             value = _unwrapped(one)
             found.append(TextForm(value, covers, one.mass, one.name, place, values=tuple(one.plain.values())))
@@ -89,6 +91,11 @@ def texts_of(node: Node, without: Sequence[Place] = (), *, names: bool = True) -
             covers = frozenset(inner.above[i] for i in text.covers)
             found.append(TextForm(value, covers, text.mass, text.name, (), inner, text.values))
     return sorted(found, key=lambda form: -form.mass)
+
+
+def _echo(values: Mapping[int, Any], told: Sequence[Mapping[int, Any]]) -> bool:
+    """Do nearly all of the values stand elsewhere in their elements, too?"""
+    return any(sum(one.get(i) == v for i, v in values.items()) >= 0.9 * len(values) for one in told if values)
 
 
 _WRAPPED = re.compile(r"(?s)\s*<(\w+)>.*</(\w+)>\s*\Z")
@@ -155,10 +162,13 @@ def complement(forms: Sequence[TextForm]) -> list[TextForm]:
 
 def calls_of(node: Node, names: bool = True) -> list[CallForm]:
     """Ways to read calls from the elements of a node itself, best first."""
+    if node.calls:
+        return node.calls
     found = [*_pairs(node, names), *_keyed(node), *_spelled(node, names), *_spoken(node, names), *_stemmed(node, names)]
     for form in found:
         form.worth -= 0.5 * (1 - len(form.covers) / max(1, len(node.elements)))
-    return sorted(found, key=lambda form: -form.worth)
+    node.calls = sorted(found, key=lambda form: -form.worth)
+    return node.calls
 
 
 def _pairs(node: Node, names: bool) -> Iterator[CallForm]:

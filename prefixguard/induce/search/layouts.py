@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from statistics import median
 from typing import Any
 
@@ -14,17 +14,16 @@ from prefixguard.errors import PrefixGuardError
 from prefixguard.induce.offline.globs import narrow
 from prefixguard.induce.offline.places import Place, find, first, spell
 from prefixguard.induce.samples import Kind, SampleFile
-from prefixguard.induce.search.columns import Node, is_time, opened_json
+from prefixguard.induce.search.columns import INSIDE, Node, is_attributes, is_time, opened_json, written
 from prefixguard.induce.search.evidence import MOST_EVENTS, Evidence
 from prefixguard.induce.search.given import given_layouts
 from prefixguard.lexicon import Meaning, affinity
-from prefixguard.stepview import Adapter
+from prefixguard.stepview import Adapter, canonical
 from prefixguard.stepview.events import expand, opened
+from prefixguard.stepview.reorder import sort_key
 from prefixguard.stepview.values import TABLES
 
 SCHEMA = "prefixguard/adapter/v1"
-#: Stands in a place for "the JSON that this string holds".
-INSIDE = "\x00json"
 #: Layouts that families are asked about.
 MOST_LAYOUTS = 14
 #: Entries that a numbered object may have in a spec.
@@ -47,19 +46,30 @@ class Layout:
     why: str
     events_of: list[list[Any]] = field(default_factory=list)
     share: float = 0.0
+    _node: Node | None = field(default=None, init=False)
 
     def spec(self, rules: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
         """A spec of this layout with these rules."""
         return {
             "schema": SCHEMA, "name": "candidate", "version": "1.0.0", "description": "", "container": self.container,
-            "run": {}, "events": self.events, **more, "rules": list(rules),
+            "run": {}, "events": self.events, **more, "rules": written(list(rules)),
         }  # fmt: skip
+
+    @property
+    def sight(self) -> str:
+        """What is seen of the samples: the container, and the first events of its runs, in what and in which order."""
+        events = [[hash(canonical(event)) for event in run[:60]] for run in self.events_of[:6]]
+        nested = isinstance(self.events, dict) and "flatten" in self.events
+        return repr((self.container, nested, [len(run) for run in self.events_of], events))
 
     def node(self) -> Node:
         """All events of all runs."""
+        if self._node is not None:
+            return self._node
         events = [e for run in self.events_of for e in run]
         runs = [i for i, run in enumerate(self.events_of) for _ in run]
-        return Node("", events, list(range(len(events))), runs)
+        self._node = Node("", events, list(range(len(events))), runs)
+        return self._node
 
 
 def layouts(evidence: Evidence) -> list[Layout]:
@@ -71,11 +81,11 @@ def layouts(evidence: Evidence) -> list[Layout]:
             if len(out) >= MOST_LAYOUTS:
                 break
             if _open(layout, evidence):
-                out.setdefault(repr((layout.container, layout.events)), layout)
+                out.setdefault(layout.sight, layout)
         for layout in list(out.values())[:_MOST_WIDER]:
             for wide in (*_wider(layout, evidence), *_ordered(layout)):
                 if wide.events_of or _open(wide, evidence):
-                    out.setdefault(repr((wide.container, wide.events)), wide)
+                    out.setdefault(wide.sight, wide)
         evidence.cache["layouts"] = sorted(out.values(), key=lambda one: -one.prior)
     ready: list[Layout] = evidence.cache["layouts"]
     return ready
@@ -101,10 +111,25 @@ def _open(layout: Layout, evidence: Evidence) -> bool:
     lengths = [len(one) for one in layout.events_of]
     if not lengths or sum(lengths) < 3:
         return False
+    flat = _flat([event for events in layout.events_of for event in events])
+    if flat and not source.unflatten:
+        base = layout.events if isinstance(layout.events, dict) else {"path": layout.events}
+        layout.events = {**base, "unflatten": flat}
+        return _open(layout, evidence)
     middle = median(lengths)
     layout.prior += 1.0 if middle >= 3 else 0.4 if middle >= 2 else 0.0
     layout.prior += 0.1 * min(5, len(lengths))
     return True
+
+
+def _flat(events: Sequence[Any]) -> list[str]:
+    """Fields of the events that spell an object flat: as pairs of key and value, or under names with dots in them."""
+    found: Counter[str] = Counter()
+    for event in events:
+        for name, value in event.items() if isinstance(event, dict) else ():
+            keys = list(value) if isinstance(value, dict) else []
+            found[name] += is_attributes(value) or sum("." in key for key in keys) > 0.5 * max(1, len(keys))
+    return [spell("@", (name,)) for name, n in found.items() if n >= 0.3 * len(events)]
 
 
 @dataclass(slots=True)
@@ -148,6 +173,8 @@ def _survey(documents: Sequence[tuple[SampleFile, Any]]) -> tuple[dict[Place, _L
                 _note(one, mass, max(columns.values()), path, "columns")
                 one.columns.update(columns.keys())
             return mass
+        if is_attributes(value):
+            return sum(walk(item["value"], (*place, item["key"]), path) for item in value)
         if isinstance(value, list):
             mass = sum(walk(item, (*place, None), path) for item in value)
             if any(isinstance(item, dict | list) for item in value[:20]):
@@ -252,22 +279,20 @@ def _events(below: Place, one: _ListPlace) -> Iterator[Any]:
 
 
 def _ordered(layout: Layout) -> Iterator[Layout]:
-    """The layout with its events in the order of a time that each has, where they are in another one."""
+    """The layout with its events in the order of a time that most have, where they are in another one."""
     node = layout.node()
     for one in node.fields.values():
-        if one.share < 0.97 or one.kind not in ("number", "id", "word", "text") or not one.place:
+        if one.share < 0.8 or one.kind not in ("number", "id", "word", "text") or not one.place:
             continue
         if not all(is_time(value) for value in islice(one.values.values(), 50)):
             continue
         runs, at, moved = [], 0, 0
         for events in layout.events_of:
-            keys = [one.values.get(at + i, "") for i in range(len(events))]
-            if any(type(key) is not type(keys[0]) for key in keys):
-                break
+            keys = [*accumulate((one.values.get(at + i) for i in range(len(events))), _key_after, initial=(0, 0))][1:]
             moved += sum(a > b for a, b in pairwise(keys))
             runs.append([events[i] for i in sorted(range(len(events)), key=keys.__getitem__)])
             at += len(events)
-        if moved < max(1, 0.01 * len(node.elements)) or len(runs) < len(layout.events_of):
+        if moved < max(1, 0.01 * len(node.elements)):
             continue
         base = layout.events if isinstance(layout.events, dict) else {"path": layout.events}
         mine = Layout(
@@ -275,6 +300,11 @@ def _ordered(layout: Layout) -> Iterator[Layout]:
         )
         mine.events_of, mine.share = runs, layout.share
         yield mine
+
+
+def _key_after(last: Any, value: Any) -> Any:
+    """The place in order of an event with this time: without one, that of the event before."""
+    return sort_key(value, last)
 
 
 def _wider(layout: Layout, evidence: Evidence) -> Iterator[Layout]:

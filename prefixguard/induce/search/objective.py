@@ -24,7 +24,7 @@ from prefixguard.induce.search.evidence import MOST_EVENTS, Evidence, FoundRun
 from prefixguard.induce.search.naming import named_parts, named_runs
 from prefixguard.lexicon import words as name_words
 from prefixguard.stepview import Adapter, StepRecord, canonical
-from prefixguard.stepview.events import expand
+from prefixguard.stepview.events import expand, opened
 from prefixguard.stepview.parser import Parser
 
 #: Weight of every term in the total.
@@ -49,6 +49,8 @@ _NAME = re.compile(r"[^\W\d][\w.:/\- ]{0,63}\Z")
 #: Texts shorter than this many words are no text of a run: ids, times, names.
 FEWEST_WORDS = 3
 _HEAD, _TAIL = 1200, 800
+#: Objects and lists inside each other that are looked into.
+_DEEPEST = 24
 #: Code points of a log that are looked at, for each event that would be.
 EVENT_TEXT = 300
 #: Code points of a log that are looked at, where all of it is judged.
@@ -206,6 +208,7 @@ def said_by(
         source = adapter.program.events
         if source.levels:
             events = [inner for event in events for inner, *_ in expand(source, copy(run.scope), event)]
+        events = [opened(event, source) for event in events]
         placed = [one for event in events for one in _placed_texts(event, most)]
         for is_deep, text in sorted(placed, key=lambda one: one[0]):  # what stands outside lists is no list's
             if hash(text) not in seen:
@@ -220,10 +223,10 @@ def said_by(
 
 def _placed_texts(value: Any, most: int, depth: int = 0) -> Iterator[tuple[bool, str]]:
     """Texts of an event, with whether each stands in a list of four and more."""
-    if isinstance(value, dict) and depth < 12:
+    if isinstance(value, dict) and depth < _DEEPEST:
         for item in value.values():
             yield from _placed_texts(item, most, depth + 1)
-    elif isinstance(value, list) and depth < 12 and (len(value) < 4 or depth == 0):
+    elif isinstance(value, list) and depth < _DEEPEST and (len(value) < 4 or depth == 0):
         for item in value:
             yield from _placed_texts(item, most, depth + 1)
     else:
@@ -238,19 +241,15 @@ def words(text: str) -> list[str]:
 
 
 def _texts(value: Any, most: int, depth: int = 0) -> Iterator[str]:
-    """Texts of several words inside a value; of lists the first `most` elements."""
+    """Texts of several words inside a value, JSON in strings opened; of lists the first `most` elements."""
     if isinstance(value, str):
-        inner = opened_json(value) if depth < 8 and len(value) > 30 else None
+        inner = opened_json(value) if len(value) > 30 and depth < _DEEPEST else None
         if inner is not None:
             yield from _texts(inner, most, depth + 1)
         elif value.count(" ") + value.count("\n") >= FEWEST_WORDS - 1 or (len(value) > 4 and not value.isascii()):
             yield value
-    elif isinstance(value, dict):
-        if depth < 12:
-            for item in value.values():
-                yield from _texts(item, most, depth + 1)
-    elif isinstance(value, list) and depth < 12:
-        for item in value[:most]:
+    elif isinstance(value, dict | list) and depth < _DEEPEST:
+        for item in value.values() if isinstance(value, dict) else value[:most]:
             yield from _texts(item, most, depth + 1)
 
 

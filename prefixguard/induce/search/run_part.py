@@ -352,7 +352,9 @@ def _closing(part: OpenPart, outcome: Weighed | None) -> tuple[tuple[dict[str, A
         return (), ()
     if column.near != "last" and outcome is not None and _taken(part, outcome, (), ()):
         return (), ()
-    path = column.spec if isinstance(column.spec, str) else column.spec["text"]
+    path = column.spec if isinstance(column.spec, str) else column.spec.get("text")
+    if not isinstance(path, str):
+        return (), ()
     rule = {"when": {spelled("@", column.place): {"present": True}}, "emit": "skip", "comment": "tells the outcome"}
     return (rule,), (
         {"path": path, "reason": "the events that the outcome is read from are skipped by the first rule"},

@@ -11,7 +11,7 @@ from typing import Any
 
 from prefixguard.induce.offline.places import Place
 from prefixguard.induce.offline.speakers import Part, part_of
-from prefixguard.induce.search.columns import MOST_KINDS, Field, KindSplit, Node, by_type, kinds_of
+from prefixguard.induce.search.columns import MOST_KINDS, Field, KindSplit, Node, by_type, kinds_of, written
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.forms import (
     CallForm,
@@ -38,13 +38,14 @@ _PARTS = {Part.SAY: "agent", Part.USER: "user", Part.RESULT: "result", Part.CALL
 @dataclass(slots=True, eq=False)
 class EventKind:
     """Events of one kind. calls: ways to read calls, of the events themselves or of lists in them. results: lists in
-    them that name calls by id. parts: how much speaks for each part."""
+    them that name calls by id. heard: values of what arrived, from histories. parts: how much speaks for each part."""
 
     node: Node
     texts: list[TextForm]
     calls: list[CallForm] = field(default_factory=list)
     results: list[tuple[Node, Any]] = field(default_factory=list)
     answers: Any = None
+    heard: list[Any] = field(default_factory=list)
     parts: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -77,7 +78,7 @@ def _finer(split: KindSplit, names: bool) -> KindSplit | None:
     nodes: list[Node] = []
     by = split.by
     for node in split.nodes:
-        tools = {form.tool for form in calls_of(node, names)[:2] if form.worth >= _LEAST_WORTH
+        tools = {form.tool for form in calls_of(node, names) if form.worth >= _LEAST_WORTH
                  and isinstance(form.tool, str)}  # fmt: skip
         inner = [one for one in kinds_of(node) if one.by not in tools][:1] if len(node.elements) >= 4 else []
         speakers = names and any(len({p[0] for one in k.nodes if (p := part_of(one.label))}) >= 2 for k in inner)
@@ -97,6 +98,7 @@ def _specs(
 ) -> Iterator[tuple[dict[str, Any], Blocks]]:
     kinds = [_kind(node, evidence) for node in nodes]
     _meet(kinds, evidence.names)
+    _hear(kinds)
     _score(kinds, layout, evidence)
     if not any(kind.texts or kind.calls for kind in kinds):
         return
@@ -146,6 +148,8 @@ def _below(node: Node) -> Iterator[Node]:
 def _meet(kinds: Sequence[EventKind], names: bool) -> None:
     """Calls and results that share ids: which lists, and which kinds, hold results. The id of a call is the one that
     most results name."""
+    for form in (form for kind in kinds for form in kind.calls):
+        form.made = None
     for form in {id(form.node): form for kind in kinds for form in kind.calls[1::-1]}.values():
         met = []
         named: Counter[Place] = Counter()
@@ -185,6 +189,34 @@ def _tells_again(form: CallForm, node: Node, made: Field, brought: Field) -> boo
     pairs = [(said.get((node.runs[i], v)), node.elements[i]) for i, v in islice(brought.values.items(), _MOST_TOLD)]
     again = [mine <= set(words(repr(element))) for mine, element in pairs if mine]
     return bool(again) and sum(again) >= 0.8 * len(again)
+
+
+def _hear(kinds: Sequence[EventKind]) -> None:
+    """What arrived, where an event repeats the whole history: behind the last that the agent said there, what nobody
+    else says."""
+    own = {id(kind): {str(v) for text in kind.texts for v in text.values} for kind in kinds}
+    told = set[str]().union(*own.values())
+    for kind in kinds:
+        for history in kind.node.histories:
+            split = next((one for one in kinds_of(history) if not one.by.startswith("keys")), None)
+            said, heard, paths = [], [], []
+            for node in split.nodes if split is not None else ():
+                texts = texts_of(node)[:1]
+                values = {str(v) for text in texts for v in text.values}
+                if len(values & own[id(kind)]) > 0.5 * len(values):
+                    said.append(node.label)
+                elif texts and isinstance(texts[0].value, str) and len(values & told) < 0.3 * len(values):
+                    if len(values) == 1 and len(set(history.runs)) >= 4:
+                        continue  # the same in every run: no news
+                    heard.append(node.label)
+                    paths.append(texts[0].value)
+            if split is None or not said or not heard:
+                continue
+            for path in dict.fromkeys(paths):
+                kind.heard.append({"text": {
+                    "elements": history.each.removesuffix("[*]"), "behind": {split.by: {"in": said}},
+                    "when": {split.by: {"in": heard}}, "path": f"$[*]{path[1:]}",
+                }})  # fmt: skip
 
 
 def _narrowest(results: list[tuple[Node, Any]]) -> list[tuple[Node, Any]]:
@@ -263,11 +295,11 @@ def _readings(kind: EventKind, part: str, more: Sequence[str]) -> tuple[tuple[Ru
         if each == "thought" and not more:
             continue  # nothing that speech could wait for
         for text in (None, *kind.texts[:4]):
-            rules = _rules(kind, each, text)
+            rules = written(_rules(kind, each, text))
             found.setdefault(repr(rules), rules)
     for form in kind.calls[:3] if len(kind.calls) > 1 else ():
         for each in ("agent", "call"):
-            rules = _rules(replace(kind, calls=[form]), each)
+            rules = written(_rules(replace(kind, calls=[form]), each))
             found.setdefault(repr(rules), rules)
     return tuple(tuple(rules) for rules in found.values())
 
@@ -277,7 +309,9 @@ def _rules(kind: EventKind, part: str, text: TextForm | None = None) -> list[Rul
     when: dict[str, Any] = dict(kind.node.when)
     if part == "skip":
         return [_if(when, {"emit": "skip"})]
-    rules: list[Rule] = []
+    rules: list[Rule] = [
+        _if(when, {"then": "continue", "emit": "observe", "observation": value}) for value in kind.heard[:1]
+    ]
     behind: list[Rule] = []
     for node, found in kind.results:
         here = found[3].node in tuple(_below(kind.node))  # the calls stand in the same events
