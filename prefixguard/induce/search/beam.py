@@ -144,7 +144,7 @@ def edits(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _rule_edits(rule: Mapping[str, Any], calls: bool) -> Iterator[dict[str, Any] | None]:
     emit = rule["emit"]
-    base = {key: value for key, value in rule.items() if key in ("when", "each", "then", "comment")}
+    base = {key: value for key, value in rule.items() if key in ("when", "each", "then", "agent", "comment")}
     if emit in _SPEECH and _SPEECH[emit] in rule and "each" not in rule:
         for other, field in _SPEECH.items():
             if other != emit:

@@ -180,6 +180,7 @@ class Node:
     or plain values. owner: position of the event of each element, over all events of all runs. runs: number of the run
     of each. when: what tells these elements from others. above: of inner nodes, the position of the element that each
     stands in. whole: the node that these are some of. calls: ways to read calls from them, once they were looked for.
+    speaker: the path that names who of a team each is of.
     """
 
     each: str
@@ -192,6 +193,7 @@ class Node:
     above: list[int] = field(default_factory=list)
     whole: Node | None = None
     calls: list[Any] = field(default_factory=list)
+    speaker: str = ""
     _fields: dict[Place, Field] | None = None
     _inner: list[Node] | None = None
     _histories: list[Node] = field(default_factory=list)

@@ -166,7 +166,8 @@ def calls_of(node: Node, names: bool = True) -> list[CallForm]:
         return node.calls
     found = [*_pairs(node, names), *_keyed(node), *_spelled(node, names), *_spoken(node, names), *_stemmed(node, names)]
     for form in found:
-        form.worth -= 0.5 * (1 - len(form.covers) / max(1, len(node.elements)))
+        missing = 1 - len(form.covers) / max(1, len(node.elements))
+        form.worth -= (0.5 if form.rest is None else 0.25) * missing  # not all that is said is a call
     node.calls = sorted(found, key=lambda form: -form.worth)
     return node.calls
 

@@ -17,6 +17,10 @@ from prefixguard.stepview.parser import Parser
 _MOST_VALUES, _LONGEST = 30, 60_000
 
 
+#: What is said calls nothing, so nothing can fail.
+_SAID = {"when": {"tool": "respond", "result": {"present": False}}, "is": "ok"}
+
+
 def with_status(
     spec: Mapping[str, Any], evidence: Evidence
 ) -> tuple[dict[str, Any], tuple[Mapped, ...], tuple[LeftOut, ...]]:
@@ -48,7 +52,7 @@ def with_status(
         if texts:
             form = infer_status(texts, {}, of_runs)
             mapped += form.mapped
-            told["status"] = list(form.rules)
+            told["status"] = [_SAID, *form.rules] if {"say", "call"} <= {r["emit"] for r in rules} else list(form.rules)
     return told, tuple(mapped), tuple(left_out)
 
 

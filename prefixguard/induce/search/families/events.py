@@ -25,10 +25,13 @@ from prefixguard.induce.search.forms import (
 )
 from prefixguard.induce.search.layouts import Layout, layouts
 from prefixguard.lexicon import Meaning, affinity, words
+from prefixguard.stepview import canonical
 
 Rule = dict[str, Any]
 #: Calls below this worth are no calls; ways to tell kinds apart that are tried; second guesses of a split.
 _LEAST_WORTH, _MOST_SPLITS, _MOST_GUESSES = 0.75, 3, 4
+#: Kinds with names that say nothing, from which on they are a team.
+_LEAST_TEAM = 3
 #: Elements of a list that are compared with calls.
 _MOST_TOLD = 200
 _PARTS = {Part.SAY: "agent", Part.USER: "user", Part.RESULT: "result", Part.CALL: "call", Part.SYSTEM: "skip",
@@ -64,7 +67,8 @@ def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
     node = layout.node()
     splits: list[KindSplit | None] = list(kinds_of(node)[:_MOST_SPLITS])
     splits += [deep for split in splits if split is not None and (deep := _finer(split, evidence.names)) is not None]
-    for split in [*splits, None]:
+    pooled = [one for split in splits if split is not None and (one := _pooled(split)) is not None]
+    for split in [*pooled, *splits, None]:
         nodes = [part for one in (split.nodes if split is not None else [node]) for part in by_type(one)]
         by = split.by if split is not None else "nothing"
         why = f"events at {layout.events}, {layout.why}, kinds by {by}"
@@ -88,6 +92,30 @@ def _finer(split: KindSplit, names: bool) -> KindSplit | None:
         else:
             nodes.append(node)
     return KindSplit(nodes, split.gain, by) if by != split.by and len(nodes) <= MOST_KINDS else None
+
+
+def _pooled(split: KindSplit) -> KindSplit | None:
+    """The split with the kinds whose names say nothing as one kind, that of others in a team: their names go on beyond
+    the samples. None where fewer than three are such."""
+    groups: dict[str, list[Node]] = {}
+    for node in split.nodes:
+        (*rest, (path, value)) = node.when.items() or [("", None)]
+        if isinstance(value, str):
+            groups.setdefault(canonical([rest, path]), []).append(node)
+    nodes = list(split.nodes)
+    for group in groups.values():
+        unknown = [node for node in group if part_of(node.label) is None]
+        if len(unknown) >= _LEAST_TEAM:
+            first = unknown[0]
+            *rest, (path, _) = first.when.items()
+            known = sorted(node.label for node in group if node not in unknown)
+            test: dict[str, Any] = {"present": True} | ({"not": {"in": known}} if known else {})
+            rows = [row for one in unknown for row in zip(one.owner, one.elements, one.runs, strict=True)]
+            rows.sort(key=lambda row: row[0])
+            together = Node(first.each, [r[1] for r in rows], [r[0] for r in rows], [r[2] for r in rows])
+            together.when, together.whole, together.speaker = {**dict(rest), path: test}, first.whole, path
+            nodes = [together, *(node for node in nodes if node not in unknown)]
+    return KindSplit(nodes, split.gain, f"{split.by}, a team") if len(nodes) < len(split.nodes) else None
 
 
 Blocks = tuple[tuple[tuple[Rule, ...], ...], ...]
@@ -252,7 +280,7 @@ def _score(kinds: Sequence[EventKind], layout: Layout, evidence: Evidence) -> No
             parts[_PARTS[said[0]]] += 1.2 * said[1]
         own = [form for form in kind.calls if form.node is kind.node]
         inner = [form for form in kind.calls if form.node is not kind.node]
-        if inner:
+        if inner or kind.node.speaker:
             parts["agent"] += 0.9
         if own:
             parts["call"] += 0.6 * own[0].worth
@@ -305,6 +333,15 @@ def _readings(kind: EventKind, part: str, more: Sequence[str]) -> tuple[tuple[Ru
 
 
 def _rules(kind: EventKind, part: str, text: TextForm | None = None) -> list[Rule]:
+    """The rules of a kind, with who speaks where that is one of a team. text: as in `_bare_rules`."""
+    rules = _bare_rules(kind, part, text)
+    for rule in rules:
+        if kind.node.speaker and rule["emit"] in ("say", "call", "step"):
+            rule["agent"] = ("^" if "each" in rule else "@") + kind.node.speaker[1:]
+    return rules
+
+
+def _bare_rules(kind: EventKind, part: str, text: TextForm | None) -> list[Rule]:
     """The rules of a kind. text: what it says, if that is not the text with the most in it."""
     when: dict[str, Any] = dict(kind.node.when)
     if part == "skip":
@@ -336,7 +373,8 @@ def _rules(kind: EventKind, part: str, text: TextForm | None = None) -> list[Rul
     if part == "call" and own is not None and own.rest is None and not any(_of_thought(t) for t in spoken):
         return [*rules, _step(own, when, texts)]
     if part in ("call", "agent", "thought") and (own is not None or inner is not None):
-        form = own if own is not None and (part == "call" or inner is None) else inner
+        first = own is not None and inner is not None and kind.calls.index(own) < kind.calls.index(inner)
+        form = own if own is not None and (part == "call" or inner is None or first) else inner
         if form is not None:
             rules.append(_call(kind, form, when, spoken, without))
             if behind and form is inner:
