@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from prefixguard.induce.search.evidence import Candidate, Evidence
@@ -16,6 +17,8 @@ from prefixguard.stepview import canonical
 WIDTH, EDITED = 14, 5
 #: Candidates of one layout among them.
 _ALIKE = 2
+#: Candidates that are looked at whatever the time.
+LEAST_LOOKED_AT = 16
 #: What counts as better.
 _LEAST_GAIN = 0.002
 #: By how much the hope for a source sinks with every candidate of it that is no better.
@@ -59,8 +62,11 @@ def _looked_at(sources: Iterable[Iterator[Candidate]], evidence: Evidence, until
     best so far."""
     unseen = iter(sources)
     hopes: list[tuple[float, Iterator[Candidate]]] = []
-    while time.thread_time() < until:
-        source = next(unseen, None)
+    for n in count():
+        is_over = time.thread_time() > until
+        if is_over and n >= LEAST_LOOKED_AT:
+            return
+        source = next(unseen, None) if not is_over or not hopes else None
         hope = 0.0
         if source is None:
             if not hopes:

@@ -51,9 +51,7 @@ FEWEST_WORDS = 3
 _HEAD, _TAIL = 1200, 800
 #: Objects and lists inside each other that are looked into.
 _DEEPEST = 24
-#: Code points of a log that are looked at, for each event that would be.
-EVENT_TEXT = 300
-#: Code points of a log that are looked at, where all of it is judged.
+#: Code points of a log that are looked at.
 LONGEST_LOG = 200_000
 #: Arguments longer than this count as text: a history that is given to a model is none.
 _LONG = 400
@@ -149,8 +147,8 @@ def _read(adapter: Adapter, run: FoundRun, evidence: Evidence, quick: bool) -> _
     try:
         events = evidence.events(adapter, run)[:most]
         out.told, out.inner = (out.said, 0.0) if is_log else said_by(events, evidence, run, adapter, most)
-        if is_log and events:  # one text: as much of it as so many events usually take
-            events = [str(events[0])[: _longest(most)]]
+        if is_log and events:
+            events = [str(events[0])[:LONGEST_LOG]]
         parser = Parser(adapter.program, run.scope, live=False)
         for event in events:
             out.records.extend(parser.observe(event))
@@ -169,10 +167,6 @@ def _read(adapter: Adapter, run: FoundRun, evidence: Evidence, quick: bool) -> _
     return out
 
 
-def _longest(most: int) -> int:
-    return LONGEST_LOG if most >= MOST_EVENTS else EVENT_TEXT * most
-
-
 def said(value: Any, evidence: Evidence, most: int, is_log: bool = False) -> tuple[Counter[str], dict[int, int]]:
     """Words of what a run or document says, of its texts each once, clipped as records are; and the texts by their
     hash, with how many words each has. is_log: one text holds all events, so it counts whole; the clocks and counters
@@ -187,7 +181,7 @@ def said(value: Any, evidence: Evidence, most: int, is_log: bool = False) -> tup
                 continue
             found = words(text)
             if is_log:
-                found = [word for word in _WORD.findall(text[: _longest(most)].lower()) if not word.isdigit()]
+                found = [word for word in _WORD.findall(text[:LONGEST_LOG].lower()) if not word.isdigit()]
             seen[hash(text)] = len(found)
             counts.update(found)
         evidence.cache[key] = counts, seen, value

@@ -232,18 +232,44 @@ def _cuts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:
     lasts: Counter[str] = Counter()
     notes: Counter[str] = Counter()
     for event in events:
+        lasts.update(_closing(event.body))
         last = event.body.rsplit("\n", 1)[-1].strip()
-        if "\n" in event.body and re.fullmatch(r"([-=#*_~])\1{3,}|</[\w.-]+>|<<<+.*|\[/\w+\]", last):
-            lasts[re.sub(r"([-=#*_~])\1{3,}", r"\1\1\1\1", last)] += 1
         note = re.search(r"(?:\.\.\.|…)[ \t]*[\[(<][^\[\]()<>\n]{0,12}\d+[^\[\]()<>\n]{1,24}[\])>]$", last)
         if note and roles.of.get(event.kind) == "result":
             notes[re.sub(r"\d+", "0", note[0])] += 1
     least = max(2, 0.02 * len(events))
-    for last, n in lasts.items():
-        if n >= least:
-            out.append(r"\n[ \t]*" + (quoted(last[0]) + "{4,}" if last[0] * 4 == last[:4] else quoted(last)) + r"\s*$")
+    closing = [_any_of(last) for last, n in lasts.items() if n >= least * (5 if last[0] == _SIGN else 1)]
+    if closing:
+        out.append(rf"(?:\n\s*(?:{'|'.join(closing)})[ \t]*)+\s*$")
     out += [re.sub("0", r"\\d+", quoted(note)) + r"\s*$" for note, n in notes.items() if n >= least]
     return out + _verdicts(events, roles)
+
+
+#: Stands for a sign that differs from line to line: a spinner.
+_SIGN = "\0"
+_RULER = "([-=#*_~\u2500-\u257f])\\1{3,}"
+
+
+def _closing(body: str) -> Iterator[str]:
+    """Lines at the end of a text that are no part of it, the last first: rulers of four signs, closing marks, and words
+    behind a sign that is no letter."""
+    for line in body.split("\n")[1:][:-5:-1]:
+        last = line.strip()
+        if last[:2] == "</" and f"<{last[2:-1]}" in body:
+            return  # it ends what begins in the text
+        if re.fullmatch(_RULER + r"|</[\w.-]+>|<<<+.*|\[/\w+\]", last):
+            yield re.sub(_RULER, r"\1\1\1\1", last)
+        elif re.fullmatch(r"[^\x00-\x7f\w]\s+\w[^\n]{3,60}", last):
+            yield _SIGN + last[1:]
+        elif last:
+            return
+
+
+def _any_of(last: str) -> str:
+    """RE2 of such a line, of any length and with any sign."""
+    if last[0] == _SIGN:
+        return r"[^\x00-\x7f]" + quoted(last[1:])
+    return quoted(last[0]) + "{4,}" if last[0] * 4 == last[:4] else quoted(last)
 
 
 def _verdicts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:
