@@ -48,7 +48,7 @@ class Behaviour:
         return self.label or self.name.replace("_", " ")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, which would take fifteen times as long at every step
 class BehaviourFinding:
     """A behaviour that holds at a step.
 

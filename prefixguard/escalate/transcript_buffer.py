@@ -17,7 +17,7 @@ MAX_NAME = 200
 _ENDS = (8, 16, 32, 64, 128)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class UnkeptStep(StepRecord):
     """A step without its texts. `fit` leaves it out and says so; the words in `action` are not the agent's."""
 
@@ -33,7 +33,7 @@ class Hole:
     left_out: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ShortenedStep(StepRecord):
     """A step of whose long texts only the ends were kept. holes: at most one a field."""
 

@@ -16,7 +16,7 @@ from prefixguard.encoder import SparseRow, Vocabulary
 from prefixguard.stepview import plain
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, which would take fifteen times as long at every step
 class Reading:
     """The judgement after one step, or why there is none.
 

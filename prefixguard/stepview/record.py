@@ -28,7 +28,7 @@ _CLEAN = bytes(32 if 1 <= byte <= len(FIELDS) else byte for byte in range(256))
 _TAGGED = tuple((bytes((tag,)), name) for tag, name in enumerate(FIELDS, 1))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, which would take fifteen times as long at every step
 class StepRecord:
     """One step of a run. Absent text is the empty string.
 
