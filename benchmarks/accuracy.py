@@ -33,6 +33,7 @@ from prefixguard.learn.corpus import labels as step_labels
 from prefixguard.learn.head import held_out
 from prefixguard.learn.scaling import fit_scale
 from prefixguard.learn.teacher import run_weights, steps_of
+from prefixguard.learn.trees import ROUNDS_IN_BLEND, fit_trees
 from prefixguard.metrics import (
     Ranking,
     ReferenceRisks,
@@ -58,6 +59,7 @@ SETS = {
 }
 #: The first is the default, which the others are compared with.
 BACKENDS = ("gru", "transformer", "fsm", "gbdt")
+TREES_IN_BLEND = "trees in a blend"
 PROBES = ("paper's setting", "LR last step", "LR prefix")
 HORIZON = 3
 RESAMPLES = 500
@@ -100,6 +102,9 @@ def fit(
         fitted = fit_monitor(corpus, train, config, rows=rows, vocabulary=vocabulary)
         return np.concatenate(fitted.logits(corpus, rows, test))
     targets = step_labels(corpus, HORIZON)
+    if row == TREES_IN_BLEND:
+        head = fit_trees(corpus, rows, train, targets, seed, rounds=ROUNDS_IN_BLEND)
+        return np.concatenate(head.logits(corpus, rows, test))
     if row == "paper's setting":
         scale = fit_scale(
             corpus.context[steps_of(corpus, train)],
@@ -122,7 +127,7 @@ def fold_scores(
     train, test = sides
     found: dict[str, NDArray] = {}
     material: tuple = ()
-    for row in wanted:
+    for row in [*wanted, *([TREES_IN_BLEND] if "gru" in wanted else [])]:
         path = out / f"{name}-{repeat}-{k}-{row.replace(' ', '_').replace(chr(39), '')}.npz"
         if not path.exists():
             if not material:
@@ -134,8 +139,8 @@ def fold_scores(
             print(f"{path.name} done", file=sys.stderr, flush=True)
         with np.load(path) as data:
             found[row] = data["scores"]
-    if {"gbdt", "gru"} <= found.keys():
-        found["blend"] = (found["gbdt"] + found["gru"]) / 2  # as the backend blend averages log-odds
+    if TREES_IN_BLEND in found:
+        found["blend"] = (found.pop(TREES_IN_BLEND) + found["gru"]) / 2  # as the backend blend averages log-odds
     reference = ReferenceRisks.fit(corpus.prefixes(train), corpus.sizes(train), HORIZON)
     step = corpus.prefixes(test).step
     for row, risks in (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from prefixguard.store import Store
 
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "fit_trees", partial(trees.fit_trees, rounds=8))
+    monkeypatch.setattr(trees, "ROUNDS", 8)
 
 
 def test_a_file_of_settings_says_how_is_trained(cli, lab_file: Path, tmp_path: Path) -> None:

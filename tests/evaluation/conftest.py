@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from prefixguard.simulation import write_runs
 
 @pytest.fixture
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trees, "fit_trees", partial(trees.fit_trees, rounds=15))
+    monkeypatch.setattr(trees, "ROUNDS", 15)
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,10 @@ import onnxruntime as ort
 import pytest
 
 from prefixguard.encoder import fit_vocabulary
+from prefixguard.learn import TrainConfig, trees
 from prefixguard.learn.corpus import labels
 from prefixguard.learn.graph import ML_DOMAIN, Graph
+from prefixguard.learn.head import FitMaterial
 from prefixguard.learn.teacher import fit_boosters, run_weights, steps_of
 from prefixguard.learn.trees import at_most, ensemble_attributes, fit_trees
 
@@ -86,14 +88,14 @@ def test_streamed_steps_are_the_batch_to_the_last_bit(material, head, step):
 
 
 def test_logits_are_the_mean_of_the_boosters_as_they_were_fitted(material, head):
-    """Moving leaves to where float32 holds their sums costs less than 1e-5."""
+    """Moving leaves to where float32 holds their sums costs less than 2e-5, of so few trees that go so far."""
     corpus, rows, targets = material
     features, weight = head.projection.features(corpus, rows, TRAIN), run_weights(corpus, TRAIN)
     logits = np.concatenate(head.logits(corpus, rows, TRAIN))
     for risk in range(2):
         plain = fit_boosters(features, targets[steps_of(corpus, TRAIN), risk], weight, 13, rounds=ROUNDS)
         mean = np.mean([booster.predict(features, raw_score=True) for booster in plain], axis=0)
-        np.testing.assert_allclose(logits[:, risk], mean, atol=1e-5)
+        np.testing.assert_allclose(logits[:, risk], mean, atol=2e-5)
         assert len(np.unique(logits[:, risk])) > 20
 
 
@@ -186,6 +188,17 @@ def test_the_same_runs_and_seed_give_the_same_bytes(material, head):
     assert _compiled(again.part()) == _compiled(head.part())
     other = fit_trees(corpus, rows, TRAIN, targets, 14, rounds=ROUNDS)
     assert other.boosters != head.boosters
+
+
+def test_in_a_blend_trees_are_half_as_many(material, monkeypatch):
+    fitted = {}
+    monkeypatch.setattr(trees, "fit_trees", lambda *given, rounds, rises: fitted.update({given[-1]: rounds}))
+    for seed, backend in enumerate(("gbdt", "blend")):
+        config = TrainConfig(backend=backend, seed=seed)
+        listener = SimpleNamespace(on_stage=lambda *said: None)
+        corpus, rows, targets = material
+        trees.fit(FitMaterial(corpus, rows, (), None, targets, targets, TRAIN, None, config, listener, None))
+    assert fitted == {0: 150, 1: 75}
 
 
 def test_names_of_two_parts_stay_apart(head):
