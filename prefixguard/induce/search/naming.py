@@ -23,7 +23,7 @@ def named_runs(adapter: Adapter, evidence: Evidence) -> float:
     group = container.get("group_by") if isinstance(container, dict) else None
     if group is not None:
         group = group.get("first", [""])[0] if isinstance(group, dict) else group
-        return affinity(group, Meaning.RUN_ID) if group else 0.4
+        return affinity(group, Meaning.RUN_ID) if group else 0.0
     runs = [run.found.run for run in evidence.runs(adapter)]
     keys = Counter(name for run in runs for name in _own_names(run, 0))
     often = [name for name, n in keys.items() if n >= 0.5 * len(runs)]
