@@ -21,6 +21,8 @@ from prefixguard.stepview import canonical, decode_text
 #: Names below an element that are looked at; fields of one node; nodes below each other.
 INSIDE = "\x00json"
 _REACH, _MOST_FIELDS, _DEEPEST = 5, 120, 3
+#: JSON texts up to this length are kept opened, the last few thousand of them.
+_LONGEST_KEPT = 5_000
 #: Names of a field's object beyond which they are data.
 _MOST_NAMES = 40
 #: Values of a field below which the kind of the field is that of the whole.
@@ -89,7 +91,9 @@ def _key(value: Any) -> Hashable:
 
 def opened_json(text: Any) -> Any:
     """The object or list that a string spells; None where it spells none."""
-    return _opened(text) if isinstance(text, str) and text.lstrip()[:1] in ("{", "[") else None
+    if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "["):
+        return None
+    return _opened(text) if len(text) <= _LONGEST_KEPT else _opened.__wrapped__(text)
 
 
 @lru_cache(maxsize=4096)
