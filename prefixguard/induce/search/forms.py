@@ -16,6 +16,7 @@ from prefixguard.induce.search.spoken_calls import placed, spoken_calls
 from prefixguard.induce.search.spoken_names import role_of, value_of
 from prefixguard.lexicon import Meaning, affinity, path_names
 from prefixguard.stepview import MISSING
+from prefixguard.stepview.values import read_json_or_literal
 
 #: Calls that stand in one text, as people write them: tool, and arguments.
 CALL_TEXTS = (
@@ -199,7 +200,9 @@ def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
             worth = 0.7 * of_tool + 0.5 * of_args + near + 0.8 * _tells(tool, args) - 0.2 * (tool.distinct == 1)
             covers = frozenset(tool.values.keys() & args.values.keys())
             places = (tool.place, args.place, *((args.also.place,) if args.also is not None else ()))
-            value = {"json": args.name if args.also is None else {"first": [args.name, args.also.name]}}
+            value: dict[str, Any] = {"json": args.name if args.also is None else {"first": [args.name, args.also.name]}}
+            if _in_python(args):
+                value["python"] = True
             yield CallForm(node, tool.name, value, covers, places, worth, (tool.name, args.name))
         if of_tool >= 0.5 and tool.share > 0.3:
             worth = 0.5 * of_tool - 0.2 * (tool.distinct == 1)
@@ -213,6 +216,12 @@ def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
                     node, tool.name, {"json": args.name}, frozenset(tool.values), (tool.place, args.place), worth + 0.3
                 )
             yield CallForm(node, tool.name, None, frozenset(tool.values), (tool.place,), worth)
+
+
+def _in_python(one: Field) -> bool:
+    """Does Python's spelling of objects stand among the texts?"""
+    texts = [text for text in one.values.values() if isinstance(text, str) and text[:2] == "{'"]
+    return any(opened_json(text) is None and read_json_or_literal(text) is not MISSING for text in texts[:20])
 
 
 def _is_number(one: Field) -> bool:

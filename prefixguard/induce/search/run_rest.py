@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prefixguard.errors import AdapterError
+from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.proposal import Asker, Choice, Mapped
 from prefixguard.induce.search.raw_places import JSON, Place, event_places, spelled
 from prefixguard.induce.search.run_fields import Keys, Weighed, is_prose
@@ -53,7 +54,7 @@ def preamble_of(part: OpenPart, outcome: Weighed | None) -> None:
     one would show the future to the first record."""
     late = (Meaning.AFTER_END, Meaning.HARNESS, Meaning.OUTCOME, Meaning.MISTAKE)
     best: tuple[float, Values] | None = None
-    for column in part.columns:
+    for column in part.columns if not _asked(part) else ():
         if column.near != "run" or column.coverage < 0.8 or not is_prose(column) or not part.names:
             continue
         named = affinity(column.name, Meaning.TASK_TEXT) - 0.05 * len(column.place)
@@ -72,6 +73,14 @@ def preamble_of(part: OpenPart, outcome: Weighed | None) -> None:
         part.run["preamble"] = spec
         part.mapped.append(Mapped(shown(spec), "preamble", best[1].coverage, round(min(1.0, 0.5 + best[0] / 2), 3),
                                   "the task's text; no event says it"))  # fmt: skip
+
+
+def _asked(part: OpenPart) -> bool:
+    """Does a user speak to the agent in the events, before it does anything, in most runs?"""
+    tests = [test for rule in part.spec["rules"] if rule["emit"] == "observe" for test in rule.get("when", {}).values()]
+    users = [found for test in tests if isinstance(test, str) and (found := part_of(test)) is not None]
+    heard = sum(text is not None for text in part.heard)
+    return any(of is Part.USER for of, _ in users) and heard >= 0.5 * len(part.heard)
 
 
 def _said(runs: Sequence[SeenRun], column: Values) -> bool:
