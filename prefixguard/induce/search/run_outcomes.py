@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,8 @@ from prefixguard.stepview import MISSING, canonical
 MOST_WEIGHED = 120
 #: Share of the runs whose text tells their points, from which on the others have none.
 _MOSTLY = 0.8
+#: Stands for null where others have a kind of failure.
+_NO_FAULT = "none"
 
 
 def outcomes_of(
@@ -44,6 +46,12 @@ def outcomes_of(
             found.append(
                 Weighed(_outcome(column, form), form.sides, odds, form.why, column, assumed=form.assumed)
             )  # fmt: skip
+    for column in _faults(columns) if names else ():
+        sides = tuple(0 if value is MISSING else 1 if value == _NO_FAULT else -1 for value in column.values)
+        why = f"a kind of failure, or none: {sides.count(1)} of {len(sides)} have none"
+        form = SidesForm("string", _NO_FAULT, "else", sides, 0.8, why)
+        odds = form.odds + _outcome_odds(column, form, runs, tasks, names)
+        found.append(Weighed(_outcome(column, form), sides, odds, why, column))
     found = sorted(found, key=lambda one: -one.odds)[:MOST_WEIGHED]
     found = [replace(one, odds=one.odds + 0.3 * min(2, _seconded(one, found))) for one in found]
     return ranked(found, _agree)
@@ -87,6 +95,20 @@ def _as_numbers(columns: Sequence[Values]) -> list[Values]:
                 if all(isinstance(value, str) for value in column.values if value is not MISSING):
                     found.append(Values({"json": column.spec}, column.name, values, column.near, column.place))
     return found
+
+
+def _faults(columns: Sequence[Values]) -> Iterator[Values]:
+    """Columns that are called after failure, and tell one of a few kinds of it, or null: with a word for null."""
+    for column in columns:
+        kinds = [value for value in column.values if isinstance(value, str)]
+        clear = sum(value is None for value in column.values)
+        if column.near not in ("run", "beside") or not column.name or polarity(path_names(column.name)[-1]) >= 0:
+            continue
+        few = len(set(kinds)) < len(kinds) and all(re.fullmatch(r"[\w-]{1,40}", kind) for kind in kinds)
+        if few and clear >= 2 and len(kinds) + clear >= 0.9 * len(column.values):
+            values = tuple(_NO_FAULT if value is None else value for value in column.values)
+            spec = {"first": [column.spec, {"const": _NO_FAULT}]}
+            yield Values(spec, column.name, values, column.near, column.place)
 
 
 def _never_given(columns: Sequence[Values]) -> list[Values]:
