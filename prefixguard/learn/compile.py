@@ -98,7 +98,9 @@ class _StepGraph:
         """indices, values, context, state -> logits, symbol, state."""
         g = Graph()
         first = g.integers(0)
-        text = self._texts(g, [*((p.table, p.adds_in_order) for p in self.parts), (self.symbols.table, False)])
+        # Where one part needs its terms in order, all are added so: a second look-up costs a step more than that.
+        in_order = any(p.adds_in_order for p in self.parts)
+        text = self._texts(g, [(p.table, in_order) for p in (*self.parts, self.symbols)])
         context, state = StepContext(g, "context"), g.node("Unsqueeze", "state", first)
         logits, after = self._logits(g, text, context, state)
         symbol = self.symbols.symbol(g, text[-1], context, logits)
