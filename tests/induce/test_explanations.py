@@ -10,7 +10,7 @@ import pytest
 
 from prefixguard.induce import open_samples
 from prefixguard.induce.offline import propose_offline
-from prefixguard.induce.offline.explanations import _read
+from prefixguard.induce.search.explanations import _read
 
 RULES: list[Any] = [
     {"when": {"@.kind": "call"}, "emit": "call", "tool": "@.name", "arguments": "@.params"},

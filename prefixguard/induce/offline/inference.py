@@ -8,7 +8,7 @@ from typing import Any
 from prefixguard.errors import AdapterError, TraceError
 from prefixguard.induce.offline.chat_rules import chat_rules, join_spec, turn_of
 from prefixguard.induce.offline.draft import Draft
-from prefixguard.induce.offline.explanations import left_out_of, mapped_of
+from prefixguard.induce.offline.explanations import mapped_of
 from prefixguard.induce.offline.hints import OF_EVENTS, column_at, not_followed, status_by
 from prefixguard.induce.offline.kinds import Kind, divide
 from prefixguard.induce.offline.listings import listings_of
@@ -24,6 +24,7 @@ from prefixguard.induce.offline.status import infer_status
 from prefixguard.induce.offline.units import Column, Table, Unit, columns_of, table_of, units_of
 from prefixguard.induce.proposal import Asker, LeftOut, Mapped, Proposal, take_first
 from prefixguard.induce.samples import Samples
+from prefixguard.induce.search.explanations import left_out_of
 from prefixguard.stepview import Adapter
 
 #: Ways to find runs and events that are tried to the end.
@@ -212,7 +213,7 @@ def _finish(draft: Draft, samples: Samples, name: str, hints: Mapping[str, str],
         spec["waived"] = list(fields.waived)
     spec = _settled({key: spec[key] for key in _ORDER if key in spec})
     mapped = [*mapped_of(draft), *draft.mapped, *fields.mapped]
-    left_out = [*left_out_of(draft), *draft.left_out, *fields.left_out]
+    left_out = [*left_out_of(draft.spec, draft.table.events), *draft.left_out, *fields.left_out]
     notes = [
         f"Runs and events: {source.container.get('runs', 'a document')} and {source.events}: {source.why}.",
         *not_followed(draft.units, hints),

@@ -384,6 +384,10 @@ class KindSplit:
     by: str
 
 
+#: Share of the values of a field that must be names for it to tell kinds.
+_NAMED = 0.95
+
+
 def kinds_of(node: Node) -> list[KindSplit]:
     """Ways to divide the elements into kinds, best first; never empty of a way unless nothing divides them."""
     n = len(node.elements)
@@ -395,15 +399,16 @@ def kinds_of(node: Node) -> list[KindSplit]:
     for place, column in node.fields.items():
         if not 1 < column.distinct <= MOST_KINDS or column.share < 0.2:
             continue
-        values = list(column.values.values())
-        if not all(isinstance(v, str) and 0 < len(v) <= 60 and v.count(" ") <= 2 for v in values):
+        named = {i: v for i, v in column.values.items() if isinstance(v, str) and 0 < len(v) <= 60}
+        values = list(named.values())
+        if len(values) < _NAMED * len(column.values) or any(v.count(" ") > 2 for v in values):
             continue
         if column.distinct > max(2, 0.4 * n) or sum(sum(c.isdigit() for c in v) >= 4 for v in values) > 0.5 * len(
             values
         ):
             continue
         members: dict[str, list[int]] = defaultdict(list)
-        for i, v in column.values.items():
+        for i, v in named.items():
             members[v].append(i)
         inside = sum(len(m) / n * _entropy([shapes[i] for i in m]) for m in members.values())
         gain = (whole - inside) / (whole or 1.0) if whole > 0.01 else 0.0
@@ -549,7 +554,7 @@ def _entropy(items: Sequence[Hashable]) -> float:
 def _follows(node: Node, column: Field) -> float:
     """How much the kind of an element says of the next one's, in [0, 1]."""
     pairs = [
-        (column.values[i], column.values[i + 1])
+        (_key(column.values[i]), _key(column.values[i + 1]))
         for i in range(len(node.elements) - 1)
         if i in column.values and i + 1 in column.values and node.runs[i] == node.runs[i + 1]
     ]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 from prefixguard.errors import TraceError
+from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.proposal import Asker, Proposal, take_first
 from prefixguard.induce.samples import Samples
 from prefixguard.induce.search.beam import Scored, search
 from prefixguard.induce.search.evidence import Candidate, Evidence
+from prefixguard.induce.search.explanations import steps_told
 from prefixguard.induce.search.families import FAMILIES
-from prefixguard.induce.search.given import given_sources
+from prefixguard.induce.search.given import given_sources, obeying, unfollowed
 from prefixguard.induce.search.run_part import run_part
 from prefixguard.induce.search.statuses import with_status
 from prefixguard.stepview.text import DEFAULT_BUDGETS
@@ -36,20 +39,35 @@ def propose_by_search(
     evidence = Evidence(samples, dict(hints or {}))
     try:
         found = search(given_sources(_sources(evidence), evidence), evidence)
-        if not found or found[0].judgement.total < LEAST or _is_listing(found[0]):
+        if not found or found[0].judgement.total < LEAST or (not hints and _is_chance(found[0])):
+            said = "".join(f", with {key}={evidence.hints[key]}" for key in ("runs", "events") if key in evidence.hints)
             raise TraceError(
-                f"{samples.source}: nothing in {len(samples.files)} file(s) reads like runs of an agent. Give more "
-                "samples, or say where they are: --hint events='$.messages[*]'."
+                f"{samples.source}: nothing in {len(samples.files)} file(s) looks like the events of an agent's runs"
+                f"{said}. Give more samples, or say where they are: --hint events='$.messages[*]'."
             )
-        return _finished(found[0], evidence, name, dict(hints or {}), ask)
+        best = replace(found[0], candidate=obeying(found[0].candidate, evidence))
+        return _finished(best, evidence, name, dict(hints or {}), ask)
     finally:
         evidence.close()
 
 
-def _is_listing(best: Scored) -> bool:
-    """Is it a list of texts: nobody calls anything, one side alone speaks, and no speaker is named?"""
-    spoken = [rule for rule in best.candidate.spec["rules"] if rule["emit"] != "skip"]
-    return len(spoken) == 1 and spoken[0]["emit"] in ("say", "observe") and "agent" not in spoken[0]
+def _is_chance(best: Scored) -> bool:
+    """Do the events only look like those of runs because anything does: nobody calls anything, and nobody who speaks is
+    called as people, agents or models are?"""
+    rules = [rule for rule in best.candidate.spec["rules"] if rule["emit"] != "skip"]
+    if any("arguments" in rule or rule["emit"] == "result" or "agent" in rule for rule in rules):
+        return False
+    names = [name for rule in rules for key, value in rule.items() if key != "emit" for name in _names_in(value)]
+    said = {part[0] for name in names if (part := part_of(name)) is not None and part[1] >= 0.6}
+    return Part.SAY not in said or best.judgement.records < 3
+
+
+def _names_in(value: Any) -> Iterator[str]:
+    """Texts in a rule, and the last names of its paths."""
+    if isinstance(value, str):
+        yield re.split(r"[.\[\]\"']+", value.rstrip("]\"'"))[-1]
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _names_in(item)
 
 
 def _sources(evidence: Evidence) -> Iterator[Iterator[Candidate]]:
@@ -74,5 +92,10 @@ def _finished(best: Scored, evidence: Evidence, name: str, hints: Mapping[str, s
     spec = {key: spec[key] for key in _ORDER if key in spec}
     terms = ", ".join(f"{name} {value:.2f}" for name, value in best.judgement.terms.items())
     notes = [f"{best.candidate.why}.", f"Read with {best.judgement.total:.2f} of 1: {terms}.", *part.notes]
-    mapped, left_out = (*mapped, *part.mapped), (*left_out, *part.left_out)
+    notes += [
+        f"The hint {key}={evidence.hints[key]} was not followed: no event has that where steps are read."
+        for key in unfollowed(spec, evidence)
+    ]
+    read, unread = steps_told(spec, evidence, best.judgement.total, best.candidate.why)
+    mapped, left_out = (*read, *mapped, *part.mapped), (*unread, *left_out, *part.left_out)
     return Proposal(spec, mapped, left_out, part.choices, tuple(notes), "offline", None)

@@ -183,17 +183,24 @@ class Evidence:
         return found[:MOST_EVENTS] if isinstance(found, list) else [found]
 
 
-def trimmed(value: Any, left: list[int]) -> Any:
-    """The value with the ends of its lists left out once so many values were seen (`left`, counted down)."""
+#: Levels of a document that are looked at.
+_DEEPEST = 200
+
+
+def trimmed(value: Any, left: list[int], depth: int = 0) -> Any:
+    """The value with the ends of its lists left out once so many values were seen (`left`, counted down), and without
+    what is too deep."""
     left[0] -= 1
+    if depth >= _DEEPEST and isinstance(value, dict | list):
+        return None
     if isinstance(value, dict):
-        return {key: trimmed(item, left) for key, item in value.items()}
+        return {key: trimmed(item, left, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         out: list[Any] = []
         for item in value:
             if left[0] <= 0 and out:
                 break
-            out.append(trimmed(item, left))
+            out.append(trimmed(item, left, depth + 1))
         return out
     return value
 

@@ -8,19 +8,26 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from prefixguard.errors import PrefixGuardError
 from prefixguard.induce.fragments import overlaid
 from prefixguard.induce.samples import Kind
 from prefixguard.induce.search.evidence import Candidate, Evidence
+from prefixguard.induce.search.statuses import read_by_rule
 from prefixguard.stepview import canonical
 
 if TYPE_CHECKING:
     from prefixguard.induce.search.layouts import Layout
 
-#: Hints of steps: the field of a rule that reads the place.
-_FIELDS = {
-    "tool": ("tool",), "arguments": ("arguments",), "call_id": ("call_id",), "result": ("result", "observation"),
-    "action": ("action",), "role": ("when",), "status": ("is", "status"),
-}  # fmt: skip
+#: Hints of steps: the fields of rules that read the place, by what the rule emits. A role is what rules test.
+_FIELDS: dict[str, dict[str, str]] = {
+    "tool": {"call": "tool", "step": "tool"},
+    "arguments": {"call": "arguments", "step": "arguments", "update": "arguments"},
+    "call_id": {"call": "call_id", "result": "call_id"},
+    "result": {"result": "result", "step": "result"},
+    "action": {"say": "action", "call": "action", "step": "action"},
+    "role": {},
+    "status": {},
+}
 
 
 def given_of(hints: Mapping[str, Any]) -> dict[str, Any]:
@@ -29,7 +36,10 @@ def given_of(hints: Mapping[str, Any]) -> dict[str, Any]:
         whole: dict[str, Any] = json.loads(hints["fragment"])
         return whole
     found: dict[str, Any] = {"events": hints["events"]} if "events" in hints else {}
-    return {**found, "container": {"runs": hints["runs"]}} if "runs" in hints else found
+    if "runs" in hints:
+        of_lines = str(hints["runs"]).startswith("@")  # lines that share an id are a run
+        found["container"] = {"format": "jsonl", "group_by": hints["runs"]} if of_lines else {"runs": hints["runs"]}
+    return found
 
 
 def given_layouts(found: Iterable[Layout], evidence: Evidence) -> list[Layout]:
@@ -75,9 +85,10 @@ def given_sources(sources: Iterator[Iterator[Candidate]], evidence: Evidence) ->
         return
     out: dict[str, Candidate] = {}
     for one in chain.from_iterable(sources):
-        spec = overlaid(one.spec, given)
-        out.setdefault(canonical([spec.get("container"), spec["events"], spec["rules"]]), replace(one, spec=spec))
-    followed = {key: sum(_reads(one.spec, name, place) for name, place in places.items()) for key, one in out.items()}
+        candidate = obeying(replace(one, spec=overlaid(one.spec, given)), evidence)
+        spec = candidate.spec
+        out.setdefault(canonical([spec.get("container"), spec["events"], spec["rules"]]), candidate)
+    followed = {key: len(places) - len(unfollowed(one.spec, evidence)) for key, one in out.items()}
     most = max(followed.values(), default=0)
     yield (one for key, one in out.items() if followed[key] == most)
 
@@ -85,16 +96,59 @@ def given_sources(sources: Iterator[Iterator[Candidate]], evidence: Evidence) ->
 _PARTS = ("container", "events", "rules", "join", "turn", "status", "kind", "signals")
 
 
+def obeying(candidate: Candidate, evidence: Evidence) -> Candidate:
+    """The candidate whose rules read the places of steps that a person named, where their events have them."""
+    spec, rules = candidate.spec, []
+    for i, rule in enumerate(spec["rules"]):
+        changed = dict(rule)
+        for name, fields in _FIELDS.items():
+            field = fields.get(rule["emit"])
+            if name not in evidence.hints or field is None:
+                continue
+            place = _inside(rule, str(evidence.hints[name]))
+            value: Any = {"text": place} if name in ("result", "action") else place
+            if canonical(rule.get(field)) != canonical(value) and _is_there(spec, i, place, evidence):
+                changed[field] = value
+        rules.append(changed)
+    return candidate if rules == spec["rules"] else replace(candidate, spec={**spec, "rules": rules}, blocks=())
+
+
+def _inside(rule: Mapping[str, Any], place: str) -> str:
+    """The place as this rule says it: inside the element that it goes through."""
+    each = rule.get("each")
+    return f"@.{place[len(each) + 1 :]}" if each and place.startswith(f"{each}.") else place
+
+
+def _is_there(spec: Mapping[str, Any], number: int, place: str, evidence: Evidence) -> bool:
+    """Have the events of this rule something at the place?"""
+    key = canonical([spec["container"], spec["events"], spec["rules"][: number + 1], place])
+    if key not in evidence.cache:
+        try:
+            rows = read_by_rule(spec, number, {"text": place}, evidence)
+            evidence.cache[key] = any(text for row in rows for text, _ in row)
+        except PrefixGuardError:
+            evidence.cache[key] = False
+    return bool(evidence.cache[key])
+
+
+def unfollowed(spec: Mapping[str, Any], evidence: Evidence) -> list[str]:
+    """Names of the hints that say where steps have something, and that no rule follows."""
+    return [name for name in _FIELDS if name in evidence.hints and not _reads(spec, name, str(evidence.hints[name]))]
+
+
 def _reads(spec: Mapping[str, Any], name: str, place: str) -> bool:
     """Does a rule read the place under one of the fields that the hint means?"""
-    if name == "status":
-        return f'"{place}"' in canonical(spec.get("status"))
     wanted = f'"{place}"'
-    bare = f'"@{place[place.rindex(".") :]}"' if "." in place else wanted
+    if name in ("role", "status"):
+        part = [rule.get("when") for rule in spec["rules"]] if name == "role" else _statuses(spec)
+        return wanted in canonical(part)
     for rule in spec["rules"]:
-        for field in _FIELDS[name]:
-            if field in rule:
-                text = canonical(rule[field])
-                if wanted in text or ("each" in rule and bare in text):
-                    return True
+        field = _FIELDS[name].get(rule["emit"])
+        inner = f'"{_inside(rule, place)}"'
+        if field in rule and (wanted in canonical(rule[field]) or inner in canonical(rule[field])):
+            return True
     return False
+
+
+def _statuses(spec: Mapping[str, Any]) -> list[Any]:
+    return [spec.get("status"), *(rule.get("status") for rule in spec["rules"])]

@@ -106,6 +106,8 @@ def _open(layout: Layout, evidence: Evidence) -> bool:
         except PrefixGuardError:
             continue
         inner = [opened(e, source) for e in inner[:MOST_EVENTS]]
+        objects = [e for e in inner if isinstance(e, dict)]
+        inner = objects if len(objects) >= 0.5 * len(inner) else inner  # a few of other types are no events
         if inner:
             layout.events_of.append(inner)
     lengths = [len(one) for one in layout.events_of]
@@ -221,6 +223,9 @@ def _form(value: dict[str, Any]) -> str:
 
 
 def _documents(evidence: Evidence, kind: Kind) -> list[tuple[SampleFile, Any]]:
+    if kind is Kind.ZIP:
+        archives = [file for file in evidence.files if file.kind is kind]
+        return [(file, value) for file in archives for _, value in sorted(file.value.items())]
     files = [file for file in evidence.files if file.kind is kind and file.path in evidence.values]
     if kind is Kind.JSONL:
         return [(file, line) for file in files for line in islice(evidence.values[file.path], 1200)]
@@ -229,7 +234,7 @@ def _documents(evidence: Evidence, kind: Kind) -> list[tuple[SampleFile, Any]]:
 
 def _listed(evidence: Evidence) -> Iterator[Layout]:
     """A run is a document or a line, or stands in a list of it."""
-    for kind in (Kind.JSON, Kind.JSONL):
+    for kind in (Kind.JSON, Kind.JSONL, Kind.ZIP):
         documents = _documents(evidence, kind)
         if not documents:
             continue

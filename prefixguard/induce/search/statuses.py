@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from prefixguard.induce.offline.status import infer_status
+from prefixguard.induce.offline.status import StatusForm, infer_status
 from prefixguard.induce.proposal import LeftOut, Mapped
 from prefixguard.induce.search.columns import Node
 from prefixguard.induce.search.evidence import Evidence
+from prefixguard.lexicon import path_names, polarity
 from prefixguard.stepview import Adapter
 from prefixguard.stepview.parser import Parser
 
@@ -37,7 +39,11 @@ def with_status(
         results, elements, runs = _results(spec, i, evidence)
         if not any(results):
             continue
-        form = infer_status(results, {} if of_text else _flags(elements), runs)
+        flags = {} if of_text else _flags(elements)
+        said = str(evidence.hints.get("status", ""))
+        form = infer_status(results, {said: flags[said]} if said in flags else flags, runs)
+        if said in flags and not any(said in one.get("when", {}) for one in form.rules):
+            form = _by_name(said, flags[said], form)
         left_out += form.left_out
         if any(key.startswith("@") for one in form.rules for key in one.get("when", {})):
             mapped += form.mapped
@@ -56,24 +62,37 @@ def with_status(
     return told, tuple(mapped), tuple(left_out)
 
 
+def _by_name(path: str, values: Sequence[Any], form: StatusForm) -> StatusForm:
+    """The status by a flag that a person named, and of which nothing but its name says what it means."""
+    good = polarity(path_names(path)[-1]) > 0 if path_names(path) else False
+    test: Any = not good if all(isinstance(value, bool) for value in values if value is not None) else {"present": True}
+    told = Mapped(path, "status", sum(v is not None for v in values) / max(1, len(values)), 0.6, "named by a hint")
+    return replace(form, rules=({"when": {path: test}, "is": "error"}, {"is": "ok"}), mapped=(told,))
+
+
 def _results(spec: Mapping[str, Any], number: int, evidence: Evidence) -> tuple[list[str], list[Any], list[int]]:
     """What this rule reads as results, with the element of each and the number of its run."""
-    results: list[str] = []
-    elements: list[Any] = []
-    runs: list[int] = []
-    adapter = Adapter(_probe(spec, number))
-    for n, run in enumerate(evidence.runs(adapter)):
+    rows = read_by_rule(spec, number, spec["rules"][number]["result"], evidence)
+    texts = [(text, element, n) for n, row in enumerate(rows) for text, element in row]
+    return [one[0] for one in texts], [one[1] for one in texts], [one[2] for one in texts]
+
+
+def read_by_rule(
+    spec: Mapping[str, Any], number: int, value: Any, evidence: Evidence
+) -> list[list[tuple[str, Any]]]:
+    """What a value is in the events that this rule takes, a list for each run: its text, and the element it is read
+    from. Events in which it is nothing are left out. PrefixGuardError where the value is none."""
+    adapter = Adapter(_probe(spec, number, value))
+    found = []
+    for run in evidence.runs(adapter):
         parser = Parser(adapter.program, run.scope, live=False)
         records = [r for event in evidence.events(adapter, run) for r in parser.observe(event)] + parser.end()
-        for record in records:
-            results.append(record.action)
-            elements.append(_element(record.arguments))
-            runs.append(n)
-    return results, elements, runs
+        found.append([(record.action, _element(record.arguments)) for record in records])
+    return found
 
 
-def _probe(spec: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """A spec in which this rule alone makes records: the result as action, the element as arguments."""
+def _probe(spec: Mapping[str, Any], number: int, value: Any) -> dict[str, Any]:
+    """A spec in which this rule alone makes records: the value as action, the element as arguments."""
     rules = []
     for i, rule in enumerate(spec["rules"][: number + 1]):
         kept = {key: rule[key] for key in ("when", "each", "then") if key in rule}
@@ -84,7 +103,7 @@ def _probe(spec: Mapping[str, Any], number: int) -> dict[str, Any]:
             rules.append({**kept, "emit": "skip"})
         else:
             held = {"object": {"element": "@"}}
-            rules.append({**kept, "emit": "say", "action": rule["result"], "arguments": held})
+            rules.append({**kept, "emit": "say", "action": value, "arguments": held})
     bare = {
         key: value for key, value in spec.items() if key not in ("turn", "status", "hidden", "waived", "run", "join")
     }
