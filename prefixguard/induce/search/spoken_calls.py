@@ -240,8 +240,10 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
             regex = rf"{start}({NAME}){opens}(\{{.*\}})[\s`)\]]*$"
         elif closing:
             regex = rf"{start}({NAME}){opens}(.*?){closing}?\s*;?$"
+        elif frame.name == NAMELESS:
+            regex = rf"{start}({COMMAND}){opens}{_linked(start, opens, texts)}(.*)$"
         else:
-            regex = rf"{start}({COMMAND if frame.name == NAMELESS else NAME}){opens}(.*)$"
+            regex = rf"{start}({NAME}){opens}(.*)$"
         pattern = re2.compile(regex)
         matches = [match for match in map(pattern.search, texts) if match is not None]
         if len(matches) < max(1, 0.25 * len(texts), LEAST * total):
@@ -258,6 +260,21 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
         if arrow is None:
             parts[2] = None
         yield from _made(frame, parts[0], parts[1], names, total, min(0.95, sure), around, result=parts[2])
+
+
+#: Words between a command and what it is given.
+_LINKS = ("at", "from", "in", "into", "on", "onto", "to", "with")
+
+
+def _linked(start: str, opens: str, texts: list[str]) -> str:
+    """RE2 of words that link a command with what it is given, where one of the commands always has one."""
+    said: dict[str, Counter[str]] = {}
+    for match in map(re2.compile(rf"{start}({COMMAND}){opens}([A-Za-z]+\s|)").search, texts):
+        if match is not None:
+            said.setdefault(match.group(1), Counter())[match.group(2).strip()] += 1
+    always = {word for words in said.values() for word, n in words.items() if n >= max(2, 0.9 * words.total())}
+    links = sorted(always & set(_LINKS))
+    return rf"(?:(?:{'|'.join(links)})\s+)?" if links else ""
 
 
 def _answered(start: str, opens: str, closing: str, texts: list[str]) -> str | None:
