@@ -45,7 +45,7 @@ WEIGHTS = {
 #: What names of the runs' own fields may add to the total; and those of kinds and fields take.
 NAMED, NAMED_PARTS = 0.1, 0.2
 _WORD = re.compile(r"[0-9a-z_\u00c0-\u1fff]+|[^\W_]")
-_NAME = re.compile(r"[^\W\d][\w.:/\- ]{0,63}\Z")
+_NAME = re.compile(r"(?:[.~]?/)?[^\W\d][\w.:/\- ]{0,63}\Z")
 #: Texts shorter than this many words are no text of a run: ids, times, names.
 FEWEST_WORDS = 3
 _HEAD, _TAIL = 1200, 800
