@@ -168,7 +168,11 @@ def _rule_edits(rule: Mapping[str, Any], calls: bool) -> Iterator[dict[str, Any]
             if name in rule and not (emit == "call" and name == "result"):
                 less = {key: value for key, value in rule.items() if key != name}
                 yield less
-                for other in ("action", "observation", "result")[: 3 if emit == "step" else 2]:
+                for other in ("action", "observation", "result"):
                     if other != name:
                         swapped = {name: rule[other]} if other in rule else {}
-                        yield {**less, **swapped, other: rule[name]}
+                        turned = {**less, **swapped, other: rule[name]}
+                        if other == "result" and emit == "call":  # it came back beside the call
+                            turned = {**turned, "emit": "step"}
+                            turned.pop("call_id", None)
+                        yield turned
