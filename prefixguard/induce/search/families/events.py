@@ -483,8 +483,8 @@ def _call(
     rule = {"each": form.node.each, **rule}
     back = _back(kind)
     if back and form.made is None and rule["emit"] == "call":  # what came back stands beside the list of calls
-        rule |= {"emit": "step", "result": together([_up(t) for t in complement(back)[:3]])}
-        spoken = _speech([t for t in kind.texts if t not in back and t.inner is None])[:1]
+        rule |= {"emit": "step", "result": together([_up(t) for t in back])}
+        spoken = [t for t in spoken if t not in back and t.inner is None][:1]
     if spoken:
         rule["action"] = together([_up(t) for t in spoken])
     del without
@@ -495,9 +495,8 @@ def _back(kind: EventKind) -> list[TextForm]:
     """Texts of an event that came back for the calls in it: results, and what went wrong instead."""
     own = [text for text in kind.texts if text.inner is None]
     results = [text for text in own if affinity(text.name, Meaning.RESULT) >= 0.6]
-    return (
-        [*results, *(t for t in own if t not in results and affinity(t.name, Meaning.ERROR) >= 0.5)] if results else []
-    )
+    errors = [t for t in own if t not in results and affinity(t.name, Meaning.ERROR) >= 0.5]
+    return complement([*results, *errors])[:3] if results else []
 
 
 def _up(text: TextForm) -> TextForm:
