@@ -654,6 +654,15 @@ def test_names_on_lines_are_there_only_where_they_can_be_read(browser: Browser, 
     assert seen
 
 
+@pytest.mark.parametrize("name", ["plain", "clock", "many"])
+def test_a_laptop_shows_all_columns_of_the_states(browser: Browser, folder: Path, name: str) -> None:
+    browser.size(1280, 800)
+    opened(browser, folder, name)
+    browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    wide = "[...document.querySelectorAll('#ranked .box')].map(e => e.scrollWidth - e.clientWidth)"
+    assert max(browser.run(wide)) <= 0
+
+
 def test_states_of_the_tables_lead_to_the_graph(browser: Browser, folder: Path) -> None:
     summary = opened(browser, folder, "plain")
     worst = summary.ranked[0]
@@ -696,5 +705,7 @@ def test_in_print_the_whole_picture_and_all_tables_stand(browser: Browser, folde
         browser.size(width, 1123)
         assert browser.run("document.documentElement.scrollWidth") <= width
         assert browser.run(narrow) == []
+        displays = "[...document.querySelectorAll('.stack td')].map(e => getComputedStyle(e).display)"
+        assert set(browser.run(displays)) == {"table-cell"}, "tables are tables on paper, however narrow"
     browser.run("window.dispatchEvent(new Event('afterprint'))")
     assert browser.run("document.querySelectorAll('#paper article').length") == 0
