@@ -272,14 +272,17 @@ _COLUMNS: tuple[tuple[str, Callable[[CandidateTrial], str]], ...] = (
 SHOWN_COLUMNS = ("alphabet, learner", "clock", "states", "score", "AUPRC", "agree", "κ", "CI", "size", "worth")
 #: What they mean.
 COLUMNS_MEAN = (
-    "score: AUPRC against the mean of labels and teacher; AUPRC: against labels, imminent; agree: rank correlation of "
-    "imminent and outcome risk with the teacher's; κ: Cohen's kappa of alarms with the teacher's; CI: 90 % intervals "
-    "that held; size: states, symbols and transitions; worth: the mean of these, less for size"
+    "states: the most on one of the folds; the automaton itself is learned from all training runs, so it may have "
+    "others; score: AUPRC against the mean of labels and teacher; AUPRC: against labels, imminent; agree: rank "
+    "correlation of imminent and outcome risk with the teacher's; κ: Cohen's kappa of alarms with the teacher's; CI: "
+    "90 % intervals that held; size: states, symbols and transitions; worth: the mean of these, less for size"
 )
 #: By which the choice is made.
 RULE = (
-    f"Of those whose score is within {_NEARLY} of the best, the one worth most is taken; before it the one worth most "
-    f"of those over behaviours whose AUPRC is within {_NEARLY} of its own."
+    f"The rule: of those whose score is within {_NEARLY} of the best and whose alarm can sound within the budget, the "
+    "one of most worth is first. If its symbols are behaviours, it is taken. If not, the same rule is put to those "
+    f"over behaviours that have {AUPRC_SHARE * 100:.0f} % of its AUPRC or more (and whose alarm can sound, if its "
+    "alarm can); where there is none, the first is taken."
 )
 
 

@@ -326,6 +326,23 @@ def test_the_head_says_of_what_the_automaton_is_and_why_it_was_taken() -> None:
     ):
         assert said in head, said
     assert "what it was chosen from" not in to_page(untried(summary)).decode()
+    assert "90 % of its AUPRC" in head and "states: the most on one of the folds" in head
+
+
+def test_that_symbols_are_an_ordered_list_is_said_where_they_are() -> None:
+    said, other = "the first, by number, that holds", invented_summary(6)
+    behaviours = replace(other, alphabet="behaviours")
+    for write in (lambda of: to_page(of).decode(), to_glossary):
+        assert said in write(behaviours) and said not in write(other)
+    _, _, beside = to_page(behaviours).decode().partition('id="symbols"')
+    assert said in beside.partition("</p>")[0]
+
+
+def test_a_long_piece_of_advice_stands_whole() -> None:
+    summary = invented_summary(6)
+    long = replace(summary.ranked[0], flags=("word " * 400 + "the end.",))
+    page = to_page(replace(summary, ranked=(long, *summary.ranked[1:]))).decode()
+    assert "the end." in page.partition("What to change")[2].partition("</ul>")[0]
 
 
 def test_figures_that_do_not_exist_are_left_out() -> None:

@@ -245,11 +245,15 @@ def test_what_the_agent_does_is_counted_by_tool_and_by_questions() -> None:
     )
     group = np.array([{"asks": 1, "says something": 1, "calls write": 2}.get(one, 0) for one in done], dtype=np.int32)
     assert doing(done, group, [["find() \u2192 x\n" + "y" * 200], [], [], []]) == (
-        "Calls find (50 %) or calls find, which fails (50 %). As in: find() \u2192 x " + "y" * 108 + "\u2026",
+        "Calls find (50 % of these fail). As in: find() \u2192 x " + "y" * 108 + "\u2026",
         "Asks (67 %) or says something (33 %).",
         "Calls write.",
         "",
     )
+    rare = np.array(["calls find"] * 19 + ["calls find, which fails"] + ["asks"] * 5, dtype=object)
+    (said,) = doing(rare, np.zeros(25, dtype=np.int32), [[]])
+    assert said == "Calls find (80 %; 5.0 % of these fail) or asks (20 %)."
+    assert doing(rare[19:20], np.zeros(1, dtype=np.int32), [[]]) == ("Calls find, which fails.",)
 
 
 def test_the_first_step_of_every_symbol_is_that_of_training(lab: Learned) -> None:

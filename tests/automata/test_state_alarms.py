@@ -241,6 +241,8 @@ def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds(
         for (name, count), shown in zip(counted[1:3], one.examples, strict=True):
             of = BY_NAME[name]
             assert f"At {count} of these 6 alarms: {of.sentence} To change: {of.advice} As in {shown}" in sentence
+    twice = next(changes(tuple(replace(one, examples=("run r", "run r")) for one in found)))
+    assert twice.count("run r") == 1 and "As in the same step." in twice, "one step is quoted once"
     (alone,) = changes((replace(raising[0], failed=1),))
     assert alone.startswith(f"State {raising[0].state} raises the only first alarm on failed runs and ")
     silent = tuple(replace(one, faults=()) for one in found)

@@ -12,7 +12,7 @@ from typing import Any
 
 from prefixguard.automata.page.front import alarm_blocks, alarms_at, effect_blocks, missed_blocks, state_blocks
 from prefixguard.automata.page.origin import origin_blocks
-from prefixguard.automata.page.words import words_of
+from prefixguard.automata.page.words import order_of, words_of
 from prefixguard.automata.picture.risk_levels import RiskLevel, level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
 from prefixguard.automata.picture.svg import to_svg
@@ -56,6 +56,7 @@ def to_page(summary: AutomatonSummary) -> bytes:
     parts = {
         "name": html.escape(name),
         "origin": blocks_to_html(origin_blocks(summary)),
+        "order": order_of(summary),
         "words": blocks_to_html([Bullets(words_of(summary))]),
         "effect": blocks_to_html(effect_blocks(summary)),
         "alarms": blocks_to_html(alarm_blocks(summary)),

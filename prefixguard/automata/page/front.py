@@ -91,7 +91,7 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     yield from (Text(one_line(one.on_threshold, _LETTERS), "care") for one in summary.ranked if one.on_threshold)
     helps = what_helps(summary.entries) if summary.alphabet == "behaviours" else ()
     sentences = (*changes(summary.ranked), *changes_of_missed(summary.missed), *helps)
-    todo = tuple(one_line(sentence, 1_600) for sentence in sentences)
+    todo = tuple(one_line(sentence, 4_000) for sentence in sentences)
     nothing = ("No failed test run raised an alarm. What states and symbols advise is in their panels.",)
     yield Bullets(todo or nothing, "What to change")
     yield Text(

@@ -6,6 +6,16 @@ from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS
 
 
+def order_of(summary: AutomatonSummary) -> str:
+    """How the symbol of a step is found where several could hold, a sentence; "" where no two can."""
+    if summary.alphabet != "behaviours":
+        return ""
+    return (
+        "Symbols are an ordered list: a step is the first, by number, that holds, though others further down may hold "
+        "too, which its name does not say."
+    )
+
+
 def words_of(summary: AutomatonSummary) -> tuple[str, ...]:
     """Each word with what it means, a sentence; those that this automaton does not need are left out."""
     horizon, clock = summary.performance.horizon, bool(summary.automaton.clock)
@@ -17,6 +27,7 @@ def words_of(summary: AutomatonSummary) -> tuple[str, ...]:
     return (
         "Symbol, state: each step of a run is one symbol. A run begins in the start state, and every symbol moves it "
         "to its next state, whose risks the monitor says after the step.",
+        *filter(None, (order_of(summary),)),
         "Outcome risk, imminent risk: how likely it is that the run fails; that it fails, and within "
         f"{horizon} steps. The word at a step, OK, WATCH or ALARM, goes by the first.",
         "Training, held-out and test runs: symbols and states were learned from the first, risks were set on the "

@@ -34,14 +34,17 @@ def changes(ranked: Sequence[StateAlarms]) -> Iterator[str]:
                 f"{n:,} of these {one.failed:,} alarms" if n < one.failed else "all of these" if n > 1 else "this one"
             )
             said += f" At {part}: {of.sentence} To change: {of.advice}"
-            said += f" As in {one.examples[at]}" if at < len(one.examples) else ""
+            if at < len(one.examples):
+                shown = one.examples[at]
+                said += " As in the same step." if shown in one.examples[:at] else f" As in {shown}"
         if one.one_by_clock:
             said += " Nothing can be advised from one alarm, and this one came by the clock."
         elif not one.advised:
             few = f"a third of these {count_text(one.failed, 'alarm')}" if one.faults else "any of these alarms"
             said += f" No fault of the catalogue holds at {few}: the automaton has nothing to advise."
         if one.flags:
-            said += f" But {' '.join(one.flags)}" + ("" if one.advised else " This may be no behaviour to change.")
+            said += f" Against that: {' '.join(one.flags)}"
+            said += "" if one.advised else " This may be no behaviour to change."
         yield said
     if rest := raising[_SHOWN:]:
         alarms = count_text(sum(one.failed for one in rest), "first alarm")

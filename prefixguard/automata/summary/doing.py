@@ -21,6 +21,7 @@ from prefixguard.stepview import FIELDS
 NAMED = 3
 OFTEN = 0.1
 _TOOL, _EXAMPLE = 60, 120
+_FAILS = ", which fails"
 _TAGS = re.compile(b"[%b]" % bytes(range(1, len(FIELDS) + 1)))
 
 
@@ -36,7 +37,7 @@ def deed(document: bytes) -> str:
     tool = fields["tool"]
     if tool and tool != b"respond":
         called = f"calls {plain(tool.decode('utf-8', 'replace'), _TOOL)}"
-        return called + ", which fails" if fields["status"] == b"error" else called
+        return called + _FAILS if fields["status"] == b"error" else called
     said = fields["action"] or fields["arguments"]
     if not said.strip():
         return "says nothing"
@@ -69,9 +70,19 @@ def _sentence(counts: Counter[str], shown: Sequence[str]) -> str:
     total = counts.total()
     if not total:
         return ""
-    order = sorted(counts, key=lambda what: (-counts[what], what))
-    top = [order[0], *(what for what in order[1:NAMED] if counts[what] >= OFTEN * total)]
-    parts = [what if counts[what] == total else f"{what} ({share_text(counts[what] / total)})" for what in top]
+    whole: Counter[str] = Counter()
+    for what, n in counts.items():
+        whole[what.removesuffix(_FAILS)] += n
+    order = sorted(whole, key=lambda what: (-whole[what], what))
+    top = [order[0], *(what for what in order[1:NAMED] if whole[what] >= OFTEN * total)]
+    parts = [_part(what, whole[what], counts[what + _FAILS], total) for what in top]
     said = " or ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
     example = f" As in: {one_line(shown[0], _EXAMPLE)}" if shown else ""
     return f"{said[0].upper()}{said[1:]}.{example}"
+
+
+def _part(what: str, n: int, failing: int, total: int) -> str:
+    """One thing done in n of so many steps, with how many of the n fail."""
+    said = [share_text(n / total)] * (n < total)
+    said += [f"{share_text(failing / n)} of these fail"] * (0 < failing < n)
+    return what + _FAILS * (failing == n) + (f" ({'; '.join(said)})" if said else "")
