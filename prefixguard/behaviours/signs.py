@@ -157,26 +157,33 @@ _WRITTEN = re2.compile(
 #: Of a text that is nothing else.
 _BARE = re2.compile(r"\s*[A-Za-z_]\w{2,80}\(\s*(?:\{(?:.|\n)*\})?\s*\)\s*;?\s*")
 _NAMED = r'"(?:name|tool|tool_name|function|action)"\s*:\s*"([\w.-]{2,80})"\s*,\s*'
-_AS_JSON = re2.compile(_NAMED + r'"(?:arguments|parameters|args|input|tool_input|action_input|kwargs)"\s*:')
-#: An object that begins a line, and is of a call whatever its name, where it ends the text.
-_OBJECT = re2.compile(r"(?m)^[\s\[]*\{\s*" + _NAMED + r'"(?:arguments|parameters|tool_input|action_input)"\s*:\s*["{]')
-_OBJECT_ENDS = re2.compile(r"\}[\s\],;]*(?:</\w+>\s*)*$")
+_GIVEN = r'"(?:arguments|parameters|args|input|tool_input|action_input|kwargs)"\s*:'
+_AS_JSON = re2.compile(_NAMED + _GIVEN)
+#: A tag whose name says that it holds a call, and right after it an object of name and arguments.
+_TAGGED_OBJECT = re2.compile(r"(?i)<[\w-]{0,24}(?:call|tool|function|invoke)[\w-]{0,24}>[\s\[]*\{\s*" + _NAMED + _GIVEN)
+#: An object that begins a line, in a tag or not, and is of a call whatever its name, where it ends the text.
+_OBJECT = re2.compile(
+    r"(?m)^\s*(?:<[\w-]{1,40}>)?[\s\[]*\{\s*"
+    + _NAMED
+    + r'"(?:arguments|parameters|tool_input|action_input)"\s*:\s*["{]'
+)
+_OBJECT_ENDS = re2.compile(r"\}[\s\],;]*(?:</[\w-]+>\s*)*$")
 
 
 def call_in_text(text: str, is_tool: Callable[[str], bool]) -> str:
     """A call that is written out in a text, from where it begins; "" where there is none.
 
     is_tool: whether this is the name of one of the agent's tools. A call in the form of a protocol is one whatever its
-    name: a tag, an object of name and arguments on lines of its own at the end, `name({...})` where the text is nothing
-    else. A function's call and any other object are one only where the name is a tool's. What stands in `inline code`
-    is quoted.
+    name: a tag, an object of name and arguments in a tag of a call, or on lines of its own at the end, `name({...})`
+    where the text is nothing else. A function's call and any other object are one only where the name is a tool's. What
+    stands in `inline code` is quoted.
     """
     text = ends(text)
     if "(" not in text and "<" not in text and ":" not in text and "[TOOL" not in text:
         return ""
     fenced = text.replace("```", "\n")
     bare = _CODED.sub("``", fenced) if "`" in fenced else fenced
-    tagged = _TAGGED.search(bare)
+    tagged = _TAGGED.search(bare) or _TAGGED_OBJECT.search(bare)
     if _BARE.fullmatch(bare):
         return bare.strip()[:200]
     if tagged:
