@@ -100,7 +100,8 @@ class _StepGraph:
         first = g.integers(0)
         # Where one part needs its terms in order, all are added so: a second look-up costs a step more than that.
         in_order = any(p.adds_in_order for p in self.parts)
-        text = self._texts(g, [(p.table, in_order) for p in (*self.parts, self.symbols)])
+        tables = [*(p.table for p in self.parts), self.symbols.table]
+        text = self._texts(g, [(table, in_order) for table in tables])
         context, state = StepContext(g, "context"), g.node("Unsqueeze", "state", first)
         logits, after = self._logits(g, text, context, state)
         symbol = self.symbols.symbol(g, text[-1], context, logits)
