@@ -23,9 +23,11 @@ MONITOR = Path(__file__).parents[2] / "monitors" / "lab"
 COMMAND = [sys.executable, "-c", "from prefixguard.cli import main; main()"]
 KEY = "sk-test-0123456789abcdef"
 RUNS = {run["run_id"]: run for run in generate(3, 31, trials=1)}
-#: Fails at step 7; the risk comes above the watch mark at step 8, and never reaches the monitor's alarm.
+#: Fails at step 7; the risk comes above the watch mark at step 8, and in the eleven steps that are taken of it never
+#: reaches the monitor's alarm.
 FAILED = "support-00001-0"
-MISTAKE, RISES = 7, 8
+MISTAKE, RISES, STEPS = 7, 8, 11
+RUNS[FAILED]["messages"] = RUNS[FAILED]["messages"][:24]
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +172,7 @@ def test_no_verdict_in_time_is_told_and_the_watch_goes_on(
     waiting = ("--block", "0.2", "--patience", "0.1")
     said = cli("watch", MONITOR, *asking(server, *waiting), stdin=events)
     assert said.code == 0 and f"auditor silent: no verdict on step {RISES} within 0.2 s" in said.out
-    assert len([line for line in said.out.splitlines() if line.startswith("step ")]) == 12
+    assert len([line for line in said.out.splitlines() if line.startswith("step ")]) == STEPS
     assert "0 answered" in said.told and "failed, closed: 1" in said.told
 
 
@@ -322,7 +324,7 @@ def test_silence_at_the_end_is_told_once(cli, events: str, server: ScriptedServe
     waiting = asking(server, "--timeout", "1.5", "--patience", "60", "--price-in", "1", "--price-out", "1")
     said = cli("watch", MONITOR, *waiting, stdin=events)
     lines = said.out.splitlines()
-    assert said.code == 0 and len([line for line in lines if line.startswith("step ")]) == 12
+    assert said.code == 0 and len([line for line in lines if line.startswith("step ")]) == STEPS
     assert "auditor silent" in lines[-1] and said.out.count("auditor silent") == 1
     assert f"no verdict on step {RISES}" in lines[-1]
     assert "at a cost of 0.0000 and what 1 of the questions cost that got no reply, which is not known." in said.told
