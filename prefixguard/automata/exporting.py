@@ -311,7 +311,7 @@ def _finish(
             f"{groups.by}"
         )
     if thresholds.reason:
-        notes.append(f"no alarm: {thresholds.reason} The automaton says WATCH and OK only.")
+        notes.append(f"no alarm: {thresholds.reason} The automaton never says ALARM.")
 
     teacher = open_model(bundle)
 
@@ -331,7 +331,7 @@ def _finish(
     if thresholds.alarm is not None and float(shown.risk[..., 1].max()) <= thresholds.alarm:
         mute = (
             f"It never alarms: more successful runs than a false-alarm budget of {100 * policy.budget:g} % allows "
-            f"reach its highest risk, {thresholds.alarm:.2f}, so it says WATCH and OK only. Try more states, another "
+            f"reach its highest risk, {thresholds.alarm:.2f}, so it never says ALARM. Try more states, another "
             "alphabet or learner, or a monitor with a larger budget."
         )
         fidelity = replace(fidelity, care=(*fidelity.care, mute))

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from prefixguard.automata.model_selection import Candidate, CandidateTrial
+from prefixguard.automata.picture.scene import figures_of
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.bundle import Bundle
 from prefixguard.results import finite
@@ -39,7 +38,7 @@ def automaton_info(
             "states": automaton.n_states,
             "symbols": automaton.n_symbols,
             "clock_columns": len(automaton.clock) + 1,
-            "thin_states": int((automaton.stand_in != np.arange(automaton.n_states)).sum()),
+            "thin_states": sum(one.thin for one in figures_of(summary)),
             "notes": list(notes),
             "glossary": [
                 {

@@ -263,26 +263,27 @@ _COLUMNS: tuple[tuple[str, Callable[[CandidateTrial], str]], ...] = (
     ("kappa of alarms", lambda t: f"{t.kappa:.2f}"),
     ("coverage", lambda t: f"{t.coverage:.0%}"),
     ("description", lambda t: f"{t.length:,.0f}"),
-    ("worth", lambda t: f"{t.worth:.3f}"),
+    ("overall", lambda t: f"{t.worth:.3f}"),
     ("unseen", lambda t: f"{t.unseen_share:.1%}"),
 )
 
 
 #: Heading of each column of `shown_trials`.
-SHOWN_COLUMNS = ("alphabet, learner", "clock", "states", "score", "AUPRC", "agree", "κ", "CI", "size", "worth")
+SHOWN_COLUMNS = ("alphabet, learner", "clock", "states", "score", "AUPRC", "agree", "κ", "CI", "size", "overall")
 #: What they mean.
 COLUMNS_MEAN = (
     "states: the most on one of the folds; the automaton itself is learned from all training runs, so it may have "
     "others; score: AUPRC against the mean of labels and teacher; AUPRC: against labels, imminent; agree: rank "
     "correlation of imminent and outcome risk with the teacher's; κ: Cohen's kappa of alarms with the teacher's; CI: "
-    "90 % intervals that held; size: states, symbols and transitions; worth: the mean of these, less for size"
+    "90 % intervals that held; size: states, symbols and transitions; overall: the mean of score, agree (both), κ and "
+    "how near CI is to 90 %, less .01 for each doubling of size"
 )
 #: By which the choice is made.
 RULE = (
     f"The rule: of those whose score is within {_NEARLY} of the best and whose alarm can sound within the budget, the "
-    "one of most worth is first. If its symbols are behaviours, it is taken. If not, the same rule is put to those "
-    f"over behaviours that have {AUPRC_SHARE * 100:.0f} % of its AUPRC or more (and whose alarm can sound, if its "
-    "alarm can); where there is none, the first is taken."
+    "one with the highest overall figure is first. If its symbols are behaviours, it is taken. If not, the same rule "
+    f"is put to those over behaviours that have {AUPRC_SHARE * 100:.0f} % of its AUPRC or more (and whose alarm can "
+    "sound, if its alarm can); where there is none, the first is taken."
 )
 
 

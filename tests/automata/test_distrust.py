@@ -26,20 +26,21 @@ def test_nothing_is_said_of_an_automaton_that_did_well_or_was_not_measured() -> 
         (
             FIDELITY,
             replace(WELL, coverage=0.43, coverage_expected=0.93),
-            "Do not trust the risks: on test runs 22 of 52 of the 90 % intervals held the share of runs that failed, "
-            "and exact risks would give 48.4. A risk shown here can be far from what happens.",
+            "Do not trust the risks: on test runs 22 of 52 of the 90 % intervals held the share of runs that failed; "
+            "were every risk exact, 48.4 would. A risk shown here can be far from what happens.",
         ),
         (
             FIDELITY,
             replace(WELL, coverage=5 / 7, coverage_expected=0.94, cells=7),
-            "Take care with the risks: on test runs 5 of 7 of the 90 % intervals held the share of runs that failed, "
-            "and exact risks would give 6.6. So few intervals may miss by chance.",
+            "Take care with the risks: on test runs 5 of 7 of the 90 % intervals held the share of runs that failed; "
+            "were every risk exact, 6.6 would. So few intervals may miss by chance.",
         ),
         (
             replace(FIDELITY, rem=0.53, rem_interval=(0.41, 0.66)),
             WELL,
             "Do not trust the risks: they are not shown to tell runs that fail from runs that succeed. Outcome AUROC "
-            "at matched remaining steps is .53, 95 % interval .41–.66, and a coin has .50.",
+            "at matched remaining steps is .53, 95 % interval .41–.66, and a coin has .50. That 42 of 52 intervals "
+            "held says that risks are right on average, not of which run.",
         ),
         (
             FIDELITY,

@@ -26,6 +26,7 @@ from prefixguard.automata.alphabets import fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
 from prefixguard.automata.model_selection import Candidate, choose
 from prefixguard.automata.strings import walk
+from prefixguard.automata.summary.state_figures import state_figures
 from prefixguard.bundle import Automaton, Bundle, open_bundle, state_names
 from prefixguard.errors import (
     BundleError,
@@ -125,7 +126,7 @@ def test_the_manifest_has_the_teachers_sides_and_says_how_it_was_made(exported: 
     }  # fmt: skip
     assert ours["automaton"]["states"] == automaton.n_states
     assert ours["automaton"]["clock_columns"] == len(automaton.clock) + 1 > 1
-    assert ours["automaton"]["thin_states"] == (automaton.stand_in != np.arange(automaton.n_states)).sum()
+    assert ours["automaton"]["thin_states"] == sum(one.thin for one in state_figures(automaton))
     assert [t["states"] for t in ours["trials"]] == [t.states for t in result.trials] and len(result.trials) == 2
     assert "| **chosen** | typed | ladder | yes |" in result.table
     assert bundle.adapter.sha256 == theirs.adapter.sha256
@@ -576,7 +577,7 @@ def test_without_an_alarm_run_there_is_no_alarm_and_that_is_said(exported: Expor
     found = without(exported, tmp_path, Side.ALARM)
     bundle, _ = automaton_of(found)
     assert bundle.calibration.thresholds.alarm is None
-    assert re.fullmatch("no alarm: .* The automaton says WATCH and OK only.", found.notes[-1])
+    assert re.fullmatch("no alarm: .* The automaton never says ALARM.", found.notes[-1])
     assert list(found.notes) == bundle.manifest["automaton"]["notes"]
 
 

@@ -133,7 +133,6 @@ def invented_summary(
             teacher="9e" * 32,
             backend="gru",
             automaton="a7" * 32,
-            version="0.0.0",
             tried=2,
             best=((False, ("steps, grid", *"12345678", "9")), (True, ("typed, ladder", *"23456789", "1"))),
             muted=False,

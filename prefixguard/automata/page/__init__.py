@@ -110,7 +110,7 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
         known = (f"; {one_line(name, 60)} alone {risk_text(rem)}" for name, rem in fidelity.groups if rem is not None)
         clock = f"{_clock(fidelity.clock[1])}{''.join(known)}; chance .50"
         yield "Failing at all", risk_text(fidelity.rem), f"AUROC at equally many steps left{ends}{teacher}{clock}"
-    yield "Unseen", share_text(fidelity.unseen_share), "of steps took a way that no training run took"
+    yield "Unseen", share_text(fidelity.unseen_share), "of steps went from a state to another as no training run did"
 
 
 def _clock(figure: float | None) -> str:

@@ -20,7 +20,7 @@ const heading = (text) => make("h3", {}, text);
 const toState = (state, { choose }) => word(`state ${state}`, () => choose("states", `s${state}`));
 const toSymbol = (symbol, { search }) => word(quote(gloss(symbol)), () => search(symbol));
 // A level in words: its risks are above the lower end.
-const bounds = ({ says, low, high }) => says + (low > 0 ? ` above ${risk(low)}` : "")
+const bounds = ({ says, low, high }) => levelSaid(says) + (low > 0 ? ` above ${risk(low)}` : "")
   + (high < 1 ? ` ${low > 0 ? "to" : "up to"} ${risk(high)}` : "");
 const andMore = (symbols) => (symbols.length > 1 ? ` and ${symbols.length - 1} more` : "");
 const total = (edges) => Math.max(edges.reduce((sum, edge) => sum + edge.count, 0), 1);
@@ -46,7 +46,7 @@ function evidence(state, links) {
     return make("p", {}, text, toState(state.stand_in, links), ".");
   }
   const few = `Thin evidence: calibrated on ${own}, fewer than ${data.thin_runs} runs`
-    + `${state.columns.length > 1 ? " in every span of the clock" : ""}. Take the interval seriously.`;
+    + `${state.columns.length > 1 ? " in every range of steps" : ""}. Take the interval seriously.`;
   return make("p", {}, state.thin ? few : `Calibrated on ${own}.`);
 }
 
@@ -77,8 +77,8 @@ function byTheClock(state) {
   const heads = ["when", "outcome", "imminent", "steps / runs"]
     .map((text, at) => make("th", { class: at ? "number" : "" }, text));
   const summed = state.columns.some(({ pool, runs }, at) => pool !== at && runs > 0);
-  const why = summed && make("p", { class: "measured" }, "≥: steps are added up over these spans; runs are those of the "
-    + "span with most, for a run may be in several.");
+  const why = summed && make("p", { class: "measured" }, "≥: steps are added up over these ranges of steps; runs are those of the "
+    + "range with most, for a run may be in several.");
   return [heading("By the clock"), table(heads, rows), why];
 }
 
@@ -127,7 +127,7 @@ function stateDetails(at, links) {
     ];
   }
   const rest = `, interval ${range([state.low, state.high])} (90 %)`
-    + (state.outside ? ", which it is outside of: training runs say otherwise than the held-out runs there" : "")
+    + (state.outside ? ", which is of the held-out runs alone: the risk is that of training runs" : "")
     + (clock ? `; mean ${risk(state.outcome)}, from ${risk(state.least)} to ${risk(state.peak)}` : "")
     + `; ${clock ? "mean " : ""}imminent risk ${risk(state.imminent)}`;
   const [failed, successful] = state.alarms;

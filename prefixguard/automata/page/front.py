@@ -10,7 +10,7 @@ from prefixguard.automata.summary.advice import changes, changes_of_missed, what
 from prefixguard.automata.summary.alarms import PLAIN_RULE
 from prefixguard.automata.summary.missed import MissedFailures
 from prefixguard.automata.summary.state_figures import StateFigures
-from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
+from prefixguard.automata.summary.wording import RiskWords, count_text, level_said, one_line, risk_text, share_text
 from prefixguard.bundle import AlarmCount, AlarmPerformance
 from prefixguard.results import Block, Bullets, Column, Facts, Folded, TableBlock, Text, percents
 
@@ -68,7 +68,9 @@ def _row(one: AlarmCount, found: AlarmPerformance) -> list[str | tuple[str, str]
 def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:
     """Name, value and what it means; figures that do not exist are left out."""
     if found.said:
-        rest = ", ".join(f"{level} {share_text(part)}" for level, part in found.said.items() if level != "ALARM")
+        rest = ", ".join(
+            f"{level_said(level)} {share_text(part)}" for level, part in found.said.items() if level != "ALARM"
+        )
         yield "Says ALARM", share_text(found.said.get("ALARM", 0.0)), f"of test steps; {rest}"
     if found.kappa is not None:
         sign = "−" if found.kappa < 0 else ""
@@ -76,8 +78,8 @@ def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:
         yield "Same alarms", sign + risk_text(abs(found.kappa)), meaning
     if found.kept is not None and found.coverage_expected is not None:
         meaning = (
-            "90 % intervals that ten test runs or more came to hold the share of them that failed; exact risks would "
-            f"give {found.coverage_expected * found.cells:.1f}"
+            "90 % intervals that ten test runs or more came to hold the share of them that failed; were every risk "
+            f"exact, {found.coverage_expected * found.cells:.1f} would on average: few runs can have few shares only"
         )
         yield "Intervals kept", f"{found.kept:,} of {found.cells:,}", meaning
 
@@ -96,9 +98,8 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     yield Bullets(todo or nothing, "What to change")
     yield Text(
         f"States by first {said} on test runs; a run has one at most. Step: the median, and from the tenth to the "
-        "ninetieth percentile. The interval of a usual risk is of the held-out runs alone, so a risk outside it rests "
-        "on training runs. Thin: fewer than ten held-out runs. A flag says where test runs failed more or less often "
-        "than the risks say; one in ten of such flags may be chance.",
+        "ninetieth percentile. The interval of a usual risk is of the held-out runs alone. Thin: fewer than ten "
+        "held-out runs. A flag says where test runs failed more or less often than the risks say; one in ten of such flags may be chance.",
         "faint",
     )
     if summary.expressions:
@@ -132,7 +133,7 @@ def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str
     if summary.alarm is not None and summary.watch >= summary.alarm:
         said.append(
             f"It never says WATCH: it says ALARM above {summary.risks.risk(summary.alarm)}, the lowest threshold that "
-            "keeps the budget of false alarms, and OK up to there, however high the risk: OK is not safe."
+            "keeps the budget of false alarms. Up to there it raises no alarm, however high the risk is."
         )
     return " ".join(said)
 
@@ -206,12 +207,7 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
                 (risks.risk(state.outcome), risks.range(state.least, state.peak) if clock else "")
                 if state.entered
                 else ("none", f"{share_text(summary.base)} of training runs fail"),
-                (
-                    risks.risk(state.usual),
-                    risks.range(state.low, state.high) + (", outside" if state.outside else "")
-                    if state.entered
-                    else "",
-                ),
+                _usual(state, risks),
                 (
                     count_text(state.runs, "run"),
                     f"risk of state {state.stand_in}" if borrowed else "thin" if state.thin else "",
@@ -225,6 +221,14 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
             ]
         )
     return TableBlock.of("", [*head, *words], rows)
+
+
+def _usual(state: StateFigures, risks: RiskWords) -> tuple[str, str]:
+    """The usual risk and its interval; where held-out runs do not bear it out, what they say stands beside it."""
+    interval = risks.range(state.low, state.high) if state.entered else ""
+    if state.outside:
+        return f"{risks.risk(state.usual)} by training runs", f"held-out runs: {interval}"
+    return risks.risk(state.usual), interval
 
 
 def alarms_at(summary: AutomatonSummary, state: StateFigures, earliest: int) -> str:

@@ -121,7 +121,7 @@ function matchingStates(query) {
   const status = statusOf(query);
   return data.states.flatMap((state, at) => {
     if (status !== undefined && statesOf(status).has(at)) return [at];
-    const said = [data.levels[state.level].says, data.alarm !== null && state.alarms_at ? "ALARM" : ""];
+    const said = [levelSaid(data.levels[state.level].says), data.alarm !== null && state.alarms_at ? "ALARM" : ""];
     return holds([state.sentence, state.does, ...said, ...state.flags, ...state.examples], words) ? [at] : [];
   });
 }

@@ -59,7 +59,7 @@ def _facts(origin: Origin) -> Iterator[tuple[str, str, str]]:
         yield f"{name[:1].upper()}{name[1:]}s", f"{n:,}", _listed(values, n)
     if origin.tools[0]:
         yield "Tools", f"{origin.tools[0]:,}", _listed(origin.tools[1], origin.tools[0])
-    yield "Automaton", origin.automaton[:_ID], f"SHA-256 of automaton.json; made by prefixguard {origin.version}"
+    yield "Automaton", origin.automaton[:_ID], "SHA-256 of automaton.json"
     yield "Teacher", origin.teacher[:_ID], f"id of the monitor that it was learned from ({origin.backend})"
 
 

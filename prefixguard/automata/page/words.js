@@ -66,7 +66,8 @@ const table = (heads, rows) =>
   make("table", {}, make("thead", {}, make("tr", {}, heads)), make("tbody", {}, rows));
 
 const chip = (text, kind = text) => make("span", { class: `chip ${kind}` }, text);
-const levelChip = (says) => chip(says, ["OK", "WATCH", "ALARM", "UNKNOWN"].includes(says) ? says : "");
+const levelSaid = (says) => (says === "OK" ? "no alarm" : says);
+const levelChip = (says) => chip(levelSaid(says), ["OK", "WATCH", "ALARM", "UNKNOWN"].includes(says) ? says : "");
 
 // A share as a bar from 0 to 1.
 const meter = (value) =>

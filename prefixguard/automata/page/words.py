@@ -20,23 +20,40 @@ def words_of(summary: AutomatonSummary) -> tuple[str, ...]:
     """Each word with what it means, a sentence; those that this automaton does not need are left out."""
     horizon, clock = summary.performance.horizon, bool(summary.automaton.clock)
     spans = (
-        "Clock, span: the same state has another risk at other steps of a run; a span is the steps from one such "
-        "change to the next.",
+        "Clock: the same state has another risk at other steps of a run; a range of steps goes from one such change to "
+        "the next.",
         "Usual risk: what half of the steps that end in the state read, or less.",
     )
     return (
         "Symbol, state: each step of a run is one symbol. A run begins in the start state, and every symbol moves it "
         "to its next state, whose risks the monitor says after the step.",
         *filter(None, (order_of(summary),)),
-        "Outcome risk, imminent risk: how likely it is that the run fails; that it fails, and within "
-        f"{horizon} steps. The word at a step, OK, WATCH or ALARM, goes by the first.",
+        f"Outcome risk, imminent risk: how likely it is that the run fails; that it fails, and within {horizon} steps.",
+        _levels(summary),
         "Training, held-out and test runs: symbols and states were learned from the first, risks were set on the "
         "second (thresholds on others again), and figures are of the third, which nothing was learned from or set on. "
         "No task is on two sides.",
         "Teacher: the monitor that the automaton was learned from.",
         *(spans if clock else ()),
         f"Evidence: the held-out runs that a risk was set on; thin: fewer than {THIN_RUNS}"
-        f"{' in every span' if clock else ''}, or those of the nearest other state.",
+        f"{' in every range of steps' if clock else ''}, or those of the nearest other state.",
         "UNKNOWN: said of a step that cannot be judged, as where the calls of a run no longer have arguments that can "
         "be read.",
+    )
+
+
+def _levels(summary: AutomatonSummary) -> str:
+    """What the words at a step mean."""
+    risks, alarm = summary.risks, summary.alarm
+    above = f" (above {risks.risk(alarm)})" if alarm is not None else ", which this automaton never says"
+    watch = (
+        f"WATCH (above {risks.risk(summary.watch)}): among the tenth of held-out steps with the highest risk, "
+        "worth a look, and nothing bounds how often it is wrong. "
+        if alarm is None or summary.watch < alarm
+        else ""
+    )
+    return (
+        f"The word at a step goes by the outcome risk. ALARM{above}: so high that successful runs reach it no more "
+        f"often than the budget of false alarms allows. {watch}No alarm (readings say OK): neither, and no sign of "
+        "safety; the risk may be high."
     )

@@ -9,10 +9,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from prefixguard.automata.picture.risk_levels import level_text
+from prefixguard.automata.picture.risk_levels import bounds_text
 from prefixguard.automata.picture.scene import Scene, SceneNode, columns_of, scene_of
 from prefixguard.automata.picture.svg import FONT, LINE, TEXT
 from prefixguard.automata.summary import AutomatonSummary
+from prefixguard.automata.summary.wording import level_said
 from prefixguard.results import ink_on
 
 _WIDTH = 120  # columns that the legend is wrapped to
@@ -42,7 +43,7 @@ def _lines(scene: Scene) -> Iterator[str]:
             level = scene.levels[column[0].level]
             colours = {"fillcolor": level.colour, "fontcolor": ink_on(level.colour)}
             heading = {
-                "label": _label(level_text(level, scene.risks).split(" ", 1)),
+                "label": _label([level_said(level.says), bounds_text(level, scene.risks).strip()]),
                 "shape": "box",
                 "style": "filled",
                 **colours,

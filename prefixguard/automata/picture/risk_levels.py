@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from prefixguard.alarm import Level
-from prefixguard.automata.summary.wording import RiskWords
+from prefixguard.automata.summary.wording import RiskWords, level_said
 from prefixguard.results import colour_of
 
 #: Where levels end when no threshold is near; denser at the low end, where most states are.
@@ -82,11 +82,16 @@ def level_text(level: RiskLevel, risks: RiskWords) -> str:
     """A level in words.
 
     >>> [level_text(level, RiskWords()) for level in risk_levels(0.31, 0.62)[::2]]
-    ['OK up to .05', 'OK above .15 to .31', 'ALARM above .62 to .75']
+    ['no alarm up to .05', 'no alarm above .15 to .31', 'ALARM above .62 to .75']
     """
+    return f"{level_said(level.says)}{bounds_text(level, risks)}"
+
+
+def bounds_text(level: RiskLevel, risks: RiskWords) -> str:
+    """Between which risks a level lies, with a blank before it; "" where it holds all."""
     above = f" above {risks.risk(level.low)}" if level.low > 0 else ""
     upto = f" {'to' if above else 'up to'} {risks.risk(level.high)}" if level.high < 1 else ""
-    return f"{level.says}{above}{upto}"
+    return f"{above}{upto}"
 
 
 def said_shares(said: Sequence[tuple[Level, float]], levels: tuple[RiskLevel, ...]) -> dict[int, float]:

@@ -16,7 +16,7 @@ from prefixguard.automata.picture.edge_names import edge_names
 from prefixguard.automata.picture.risk_levels import RiskLevel, level_of, level_text, risk_levels, said_shares
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures, state_figures
-from prefixguard.automata.summary.wording import RiskWords, count_text, one_line, share_text
+from prefixguard.automata.summary.wording import RiskWords, count_text, level_said, one_line, share_text
 from prefixguard.bundle import UNSEEN
 from prefixguard.results import colour_of, ink_on
 
@@ -312,7 +312,9 @@ def _legend(summary: AutomatonSummary, scene: Scene) -> Iterator[str]:
     yield f"Colour and column: {usual} (probability that the run fails); {thresholds}."
     yield f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps."
     if summary.said:
-        shares = ", ".join(f"{level} on {share_text(part)}" for level, part in summary.performance.said.items())
+        shares = ", ".join(
+            f"{level_said(level)} on {share_text(part)}" for level, part in summary.performance.said.items()
+        )
         yield (
             f"On test runs it says {shares} of steps. The share over a column is that of the test steps at"
             " which it says this level, in whatever state: an alarm that stays on counts under ALARM, whatever the risk"
@@ -320,10 +322,10 @@ def _legend(summary: AutomatonSummary, scene: Scene) -> Iterator[str]:
         )
     if clock:
         yield (
-            f"A clock runs beside the automaton: the same state means another risk in each of {clock} spans of steps. A"
-            " state stands at its usual risk: the median over the steps that runs made there; it may say more at some"
-            " time in a run, and less at another. Spans in which no held-out run was there count for nothing here."
-            " Neighbouring spans that runs do not tell apart have one risk, from the held-out runs of all of them."
+            f"A clock runs beside the automaton: the same state means another risk in each of {clock} ranges of steps."
+            " A state stands at its usual risk: the median over the steps that runs made there; it may say more at some"
+            " time in a run, and less at another. Ranges in which no held-out run was there count for nothing here."
+            " Neighbouring ranges that runs do not tell apart have one risk, from the held-out runs of all of them."
         )
     if not collapsed:
         yield (
@@ -331,8 +333,8 @@ def _legend(summary: AutomatonSummary, scene: Scene) -> Iterator[str]:
             " risk it leans."
         )
         yield (
-            f"Dashed outline: evidence of fewer than {THIN_RUNS} runs{' in every span' if clock else ''}, or borrowed"
-            " from the nearest state."
+            f"Dashed outline: evidence of fewer than {THIN_RUNS} runs{' in every range of steps' if clock else ''}, or"
+            " borrowed from the nearest state."
         )
     if len(drawn) < len(scene.edges):
         shown, total = (sum(edge.count for edge in edges) for edges in (drawn, scene.edges))

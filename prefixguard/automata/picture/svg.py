@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from prefixguard.automata.picture.layout import LINE_HEIGHT, Layout, PlacedEdge, PlacedNode, Point, lay_out
-from prefixguard.automata.picture.risk_levels import level_text
+from prefixguard.automata.picture.risk_levels import bounds_text
 from prefixguard.automata.picture.scene import Scene, described, scene_of
 from prefixguard.automata.summary import AutomatonSummary
-from prefixguard.automata.summary.wording import count_text, share_text
+from prefixguard.automata.summary.wording import count_text, level_said, share_text
 from prefixguard.results import ink_on
 
 LINE = "#5c6673"
@@ -76,7 +76,7 @@ def _stripes(scene: Scene, layout: Layout) -> Iterator[str]:
         yield _tag("rect", x=x, y=-_HEAD, width=width, **heading)
         ink = {"font_weight": "bold", "fill": ink_on(level.colour)}
         part = f"{share_text(scene.said.get(number, 0.0))} of steps" if scene.said else ""
-        lines = ((str(level.says), 12), (level_text(level, scene.risks).split(" ", 1)[1], 11), (part, 10))
+        lines = ((level_said(level.says), 12), (bounds_text(level, scene.risks).strip(), 11), (part, 10))
         for dy, (text, size) in zip((-51, -36, -22), lines, strict=True):
             yield _tag("text", text, x=(left + right) / 2, y=dy, text_anchor="middle", font_size=size, **ink)
         if number in scene.stateless_levels:

@@ -38,7 +38,7 @@ def changes(ranked: Sequence[StateAlarms]) -> Iterator[str]:
                 shown = one.examples[at]
                 said += " As in the same step." if shown in one.examples[:at] else f" As in {shown}"
         if one.one_by_clock:
-            said += " Nothing can be advised from one alarm, and this one came by the clock."
+            said += " Nothing can be advised from one alarm, and this one came because of the number of the step."
         elif not one.advised:
             few = f"a third of these {count_text(one.failed, 'alarm')}" if one.faults else "any of these alarms"
             said += f" No fault of the catalogue holds at {few}: the automaton has nothing to advise."
@@ -71,7 +71,7 @@ def what_helps(entries: Sequence[Entry]) -> Iterator[str]:
     for entry in sorted(lowering, key=lambda entry: (entry.risk_change, entry.symbol))[:_LOWERING]:
         shown = f" As in {entry.examples[0]}" if entry.examples else ""
         yield (
-            f"Where the agent could do so and does not, ask for it: runs fail less after \"{entry.gloss}\", the risk "
+            f'Where the agent could do so and does not, ask for it: runs fail less after "{entry.gloss}", the risk '
             f"changes by {signed_text(entry.risk_change)} on average there ({share_text(entry.share)} of training "
             f"steps).{shown}"
         )

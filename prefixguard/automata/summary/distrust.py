@@ -28,15 +28,17 @@ def distrust(fidelity: Fidelity, performance: AlarmPerformance) -> Iterator[str]
         chance = float(binom.cdf(kept, cells, exact)) > _BY_CHANCE
         yield (
             f"{'Take care with the risks' if chance else 'Do not trust the risks'}: on test runs {kept} of {cells} of "
-            f"the 90 % intervals held the share of runs that failed, and exact risks would give {exact * cells:.1f}. "
+            f"the 90 % intervals held the share of runs that failed; were every risk exact, {exact * cells:.1f} would. "
             + ("So few intervals may miss by chance." if chance else "A risk shown here can be far from what happens.")
         )
     ends = fidelity.rem_interval
     if fidelity.rem is not None and ends is not None and ends[0] <= _CHANCE:
+        right = f" That {kept} of {cells} intervals held says that risks are right on average, not of which run."
+        held = right if kept is not None and exact is not None and kept >= (exact - COVERAGE_LOSS) * cells else ""
         yield (
             "Do not trust the risks: they are not shown to tell runs that fail from runs that succeed. Outcome AUROC "
             f"at matched remaining steps is {risk_text(fidelity.rem)}, 95 % interval {RiskWords().range(*ends)}, and a "
-            "coin has .50."
+            f"coin has .50.{held}"
         )
     if performance.kappa is not None and performance.kappa < KAPPA:
         sign = "−" if performance.kappa < 0 else ""

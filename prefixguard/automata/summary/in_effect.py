@@ -53,12 +53,12 @@ def _where(ranked: Sequence[StateAlarms], at: Sequence[int]) -> str:
     )
     clocked = sum(one.clocked for one in ranked)
     if len(at) == 1:
-        by = " It came by the number of the step." if clocked else ""
+        by = " It came because of the number of the step." if clocked else ""
         return f"The only first alarm comes at step {at[0]}, in {states}.{by}"
     steps = f"step {at[0]}" if at[0] == at[-1] else f"steps {at[0]} to {at[-1]}"
     half = f", half of them by step {at[(len(at) - 1) // 2]}" if at[0] < at[-1] else ""
     number = "All" if clocked == len(at) else f"{clocked:,} of the {len(at):,}"
-    by = f" {number} came by the number of the step." if clocked else ""
+    by = f" {number} came because of the number of the step." if clocked else ""
     return f"First alarms come at {steps}{half}, most often in {states}.{by}"
 
 

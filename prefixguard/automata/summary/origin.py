@@ -11,7 +11,6 @@ from prefixguard.automata.summary.alarms import group_names
 from prefixguard.automata.summary.shared_names import short_names
 from prefixguard.automata.summary.wording import both_ends, one_line
 from prefixguard.bundle import Bundle
-from prefixguard.distribution import VERSION
 from prefixguard.runtime import plain
 
 #: Values of a group, tools and kinds of task that are named, and letters of each.
@@ -48,7 +47,6 @@ class Origin:
     teacher: str
     backend: str
     automaton: str
-    version: str
     tried: int
     best: tuple[tuple[bool, tuple[str, ...]], ...]
     muted: bool
@@ -94,7 +92,6 @@ def origin_of(
         teacher=bundle.id,
         backend=one_line(str(bundle.manifest.get("backend", "")), 40),
         automaton=automaton,
-        version=VERSION,
         tried=tried,
         best=best,
         muted=muted,

@@ -1,8 +1,9 @@
 """What names share: the values of a group, such as agents, that have a part of their name in common, and short names.
 
-A name falls into tokens: runs of letters, digits and points. Tokens that several names have and others have not make a
-family, as one model's runs under several settings; nothing is known of what a token means, and where names share none
-there is no family. A number is said with the token before it: "gpt-4", not "4".
+A name falls into tokens: runs of letters, digits and points. Tokens with a letter that several names have and others
+have not make a family, as one model's runs under several settings; nothing is known of what a token means, and where
+names share none there is no family. Numbers and dates are no names: a number is said only with the token that it is
+hyphenated to ("gpt-4", not "4"), or where nothing else tells two names apart.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from dataclasses import dataclass
 SHORT = 24
 COMMON = 1 / 3
 _TOKEN = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
-_CUT = "…"
 _MOST = 400  # letters of a name that are looked at
 
 
@@ -46,14 +46,20 @@ def short_names(values: Iterable[str]) -> dict[str, str]:
 
     >>> names = (f"multiturn_{model}_10_turns" for model in ("gpt-3.5", "text-bison-001", "chat-bison-001", "gpt-40"))
     >>> list(short_names([*names, "react_10_turns"]).values())
-    ['…gpt-3.5', '…text-bison-001', '…chat-bison-001', '…gpt-40', 'react_10_turns']
+    ['gpt-3.5', 'text-bison-001', 'chat-bison-001', 'gpt-40', 'react_10_turns']
+    >>> list(short_names(f"results__calling-{of}" for of in ("Qwen_range_0--1_2024", "phi-2_0--1_2025")).values())
+    ['Qwen_range', 'phi-2']
     """
     known = list(dict.fromkeys(values))
     common = Counter(token for value in known for token in _tokens(value))
     most = max(min(2, len(known) - 1), COMMON * len(known))
-    short = {value: _short(value, {token for token in _tokens(value) if common[token] > most}) for value in known}
-    often = Counter(short.values())
-    return {value: one if often[one] == 1 else value for value, one in short.items()}
+    left_out = {token for token, n in common.items() if n > most}
+    found = {value: value for value in known}
+    for numbers in (True, False):
+        short = {value: _short(value, left_out, numbers=numbers) for value in known}
+        often = Counter(short.values())
+        found |= {value: one for value, one in short.items() if often[one] == 1}
+    return found
 
 
 def _tokens(value: str) -> dict[str, None]:
@@ -61,20 +67,24 @@ def _tokens(value: str) -> dict[str, None]:
     return dict.fromkeys(_TOKEN.findall(value[:_MOST]))
 
 
-def _short(value: str, left_out: set[str]) -> str:
+def _short(value: str, left_out: set[str], *, numbers: bool) -> str:
+    """numbers: whether those count that no name is hyphenated to."""
     if len(value) <= SHORT:
         return value
     found, seen = list(_TOKEN.finditer(value[:_MOST])), set(left_out)
     kept: list[int] = []
     for place, token in enumerate(found):
         if token[0] not in seen:
-            number = place and _is_number(token[0]) and found[place].start() == found[place - 1].end() + 1
-            kept += [at for at in (place - 1, place) if (number or at == place) and at not in kept]
-            seen.add(token[0])
+            is_number = _is_number(token[0])
+            follows = bool(is_number and place) and value[found[place - 1].end() : token.start()] == "-"
+            follows = follows and not _is_number(found[place - 1][0])
+            if numbers or follows or not is_number:
+                kept += [at for at in (place - 1, place) if (follows or at == place) and at not in kept]
+                seen.add(token[0])
     said, last = "", -1
     for place in kept:
-        between = value[found[last].end() : found[place].start()] if 0 <= last == place - 1 else _CUT
-        said, last = said + (between if place else "") + found[place][0], place
+        between = value[found[last].end() : found[place].start()] if last == place - 1 else ", "
+        said, last = said + (between if said else "") + found[place][0], place
     return said or value
 
 
@@ -83,11 +93,14 @@ def _is_number(token: str) -> bool:
 
 
 def _named(tokens: Sequence[str], values: Iterable[str]) -> str:
-    """Tokens that all of these values have, each number with the token before it where that is the same in all."""
+    """Tokens that all of these values have; a number only with the token that it is hyphenated to in all of them."""
     said = []
     for token in tokens:
         before = {f[0] for value in values if (f := re.search(rf"[^\W_]+-(?={re.escape(token)}(?![^\W_]))", value))}
-        said.append((before.pop() if _is_number(token) and len(before) == 1 else "") + token)
+        if not _is_number(token):
+            said.append(token)
+        elif len(before) == 1 and not _is_number((one := before.pop())[:-1]):
+            said.append(one + token)
     return " ".join(said)
 
 
@@ -108,7 +121,8 @@ def families(everywhere: Mapping[str, int], most: float) -> tuple[Family, ...]:
             named.setdefault(frozenset(values), []).append(token)
     found = [Family(short[value], frozenset([value]), n / total) for value, n in everywhere.items()]
     for several, tokens in named.items():
-        found.append(Family(_named(tokens, several), several, sum(everywhere[value] for value in several) / total))
+        if said := _named(tokens, several):
+            found.append(Family(said, several, sum(everywhere[value] for value in several) / total))
     kept = (family for family in found if family.share < most)
     return tuple(sorted(kept, key=lambda one: (len(one.values) > 1, one.share, one.what)))
 

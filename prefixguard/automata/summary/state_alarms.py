@@ -171,8 +171,8 @@ def rank_states(
             said = RiskWords.of((limit,), late).risk(max(late))
             stayed = sum(one.stayed for one in here if one.before is not None)
             flags.append(
-                f"{_of_its(len(late), len(here))} came by the number of the step: some steps earlier this state's risk "
-                f"is {said} at most, not above the threshold."
+                f"{_of_its(len(late), len(here))} came because of the number of the step: some steps earlier the risk "
+                f"of this state is {said} at most, not above the threshold."
                 + (f" {stayed:,} of these runs were in this state already." if stayed else "")
             )
         alarms = [one for one in here if one.failed]
@@ -336,7 +336,7 @@ def _on_threshold(
     caught, early = len(left[True]), sum(n > horizon for n in left[True])
     said = RiskWords((limit,)).risk(limit)
     return (
-        f"The risk of state {state} stands on the threshold, {said}, and does not exceed it. An alarm there would have "
+        f"The risk of state {state} is the threshold itself, {said}, and an alarm needs more. One there would have "
         f"caught {count_text(caught, 'failed test run')}, {early:,} with more than {count_text(horizon, 'step')} left "
         f"and {missed:,} that raise no alarm now, at {count_text(len(left[False]), 'false alarm')}."
     )

@@ -121,6 +121,15 @@ class RiskWords:
         return f"{self.risk(low)}–{self.risk(high)}"
 
 
+def level_said(level: str) -> str:
+    """A monitor's level in a picture's words: OK says no more than that there is no alarm.
+
+    >>> level_said("OK"), level_said("ALARM")
+    ('no alarm', 'ALARM')
+    """
+    return "no alarm" if level == "OK" else str(level)
+
+
 def share_text(share: float) -> str:
     """A share as per cent, with a digit more where it is near none or all.
 
