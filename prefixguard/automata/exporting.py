@@ -40,8 +40,9 @@ from prefixguard.automata.state_risk import columns_of, fit_clock
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.alarms import by_value, group_names, measure_alarms
+from prefixguard.automata.summary.calls_in_runs import failing_calls, helpful_looks
 from prefixguard.automata.summary.distrust import distrust
-from prefixguard.automata.summary.doing import deeds, doing
+from prefixguard.automata.summary.doing import deed_names, deeds, doing
 from prefixguard.automata.summary.entries import make_entries, state_examples
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
 from prefixguard.automata.summary.in_effect import in_effect
@@ -282,7 +283,8 @@ def _finish(
     """Thresholds by the automaton's own steps, fidelity on test runs, the glossary. names: of the monitor, and of the
     file or folder of its runs."""
     corpus, automaton, alphabet = material.corpus, learned.automaton, learned.alphabet
-    entries = make_entries(alphabet, material, automaton, learned.walked.states, examples=examples)
+    names_of = deed_names(material, examples=examples)
+    entries = make_entries(alphabet, material, automaton, learned.walked.states, names_of, examples=examples)
     identity, policy = Platt(1.0, 0.0), bundle.calibration.policy
     glosses = tuple(entry.gloss for entry in entries)
     parts = BundleParts(
@@ -352,7 +354,7 @@ def _finish(
     ]
     written = automaton_to_bytes(automaton, alphabet.map, glosses, performance, state_names(automaton, glosses))
     of_states = state_examples(material, automaton, learned.walked.states, examples=examples)
-    done = deeds(material)
+    done = deeds(material, names_of)
     summary = AutomatonSummary(
         name=names[0],
         origin=origin_of(
@@ -385,8 +387,10 @@ def _finish(
             doing(done, learned.walked.states, of_states),
             doing(done, learned.pool.symbols, [entry.examples for entry in entries]),
         ),
+        failing=failing_calls(done, states),
+        looks=helpful_looks(material, done),
         effect=effect,
-        missed=find_missed(material, states, walks, thresholds, examples=examples),
+        missed=find_missed(material, states, walks, thresholds, names_of, examples=examples),
     )
     info = automaton_info(bundle, learned.choice, learned.trials, summary, notes)
     n_steps = len(walks.risks)

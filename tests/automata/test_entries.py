@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invented_summary import HOSTILE
-from lab_automaton import Learned, lab_material, lay_out, learned, material_of, run_of, typed, wordless
+from lab_automaton import Learned, entries_of, lab_material, lay_out, learned, material_of, run_of, typed, wordless
 
 from prefixguard.automata.alphabets.alphabet import fit_typed
-from prefixguard.automata.summary.doing import deeds, doing
-from prefixguard.automata.summary.entries import calls_meant, make_entries, state_examples, step_line
+from prefixguard.automata.summary.calls_in_runs import failing_calls
+from prefixguard.automata.summary.doing import Deed, deed_names, deeds, doing
+from prefixguard.automata.summary.entries import calls_meant, state_examples, step_line
 from prefixguard.errors import DataError
 from prefixguard.learn import featurise, steps_of
 from prefixguard.stepview import StepRecord, serialize
@@ -30,7 +31,7 @@ def lab(request: pytest.FixtureRequest, lab_file: Path) -> Learned:
 
 def test_counts_tools_and_statuses_are_those_of_the_steps(lab: Learned) -> None:
     """Typed symbols are a tool, an error and a repeat: what an entry says of them has to follow."""
-    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    entries = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states)
     assert [entry.symbol for entry in entries] == list(range(lab.alphabet.map.n_symbols))
     counts = Counter(lab.pool.symbols.tolist())
     assert [entry.count for entry in entries] == [counts[k] for k in range(len(entries))]
@@ -54,7 +55,7 @@ def test_counts_tools_and_statuses_are_those_of_the_steps(lab: Learned) -> None:
 
 def test_terms_are_those_that_stand_out(lab: Learned) -> None:
     """Against dense means; and no term is said to stand out that does not."""
-    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    entries = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states)
     rows = lab.material.matrix[steps_of(lab.material.corpus, lab.material.pool)].toarray().astype(np.float64)
     place = {term: column for column, term in enumerate(lab.material.vocabulary.terms)}
     said = 0
@@ -74,7 +75,7 @@ def test_terms_are_those_that_stand_out(lab: Learned) -> None:
 
 def test_risk_change_is_the_mean_over_the_steps(lab: Learned) -> None:
     """Run by run, following the automaton; before the first step stands the failure rate, no run returning there."""
-    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    entries = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states)
     changes: dict[int, list[float]] = {}
     assert lab.automaton.visits[lab.automaton.start] == 0
     for word in lab.pool.words():
@@ -96,7 +97,7 @@ def test_a_start_that_runs_come_back_to_says_its_own_risk(lab: Learned) -> None:
     risk = lab.automaton.risk.copy()
     risk[lab.automaton.start, 0, 1] += 0.25
     plain, lifted = (
-        make_entries(lab.alphabet, lab.material, replace(lab.automaton, visits=visits, risk=r), lab.states)
+        entries_of(lab.alphabet, lab.material, replace(lab.automaton, visits=visits, risk=r), lab.states)
         for r in (lab.automaton.risk, risk)
     )
     first = Counter(word[0] for word in lab.pool.words())
@@ -106,7 +107,7 @@ def test_a_start_that_runs_come_back_to_says_its_own_risk(lab: Learned) -> None:
 
 
 def test_examples_are_steps_of_the_symbol_from_different_tasks(lab: Learned) -> None:
-    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    entries = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states)
     corpus = lab.material.corpus
     tasks_of: dict[tuple[int, str], set[str]] = {}
     ends: dict[tuple[int, str], bool] = {}
@@ -138,21 +139,21 @@ def test_examples_are_not_all_of_one_habit() -> None:
         runs.append(run_of(f"r{n}", records, failed=n % 2 == 0, task=f"t{n}"))
     sides = {Side.TRAIN: np.arange(40), Side.CALIBRATION: np.arange(40, 50), Side.TEST: np.arange(50, 60)}
     it = learned(lay_out(featurise(runs), sides, teach=False), "memoryless")
-    (entry,) = [one for one in make_entries(it.alphabet, it.material, it.automaton, it.states) if one.count > 200]
+    (entry,) = [one for one in entries_of(it.alphabet, it.material, it.automaton, it.states) if one.count > 200]
     assert len(entry.examples) == 3 and "shoes" in entry.examples[0]
     assert any("shoes" not in example for example in entry.examples[1:])
 
 
 def test_without_examples_no_text_of_a_step_is_left(lab: Learned) -> None:
-    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states, examples=False)
-    full = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    entries = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states, examples=False)
+    full = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states)
     assert entries == tuple(replace(entry, examples=()) for entry in full)
     assert state_examples(lab.material, lab.automaton, lab.states, examples=False) == ((),) * lab.automaton.n_states
 
 
 def test_symbols_without_words_are_named_by_tool_and_term(lab: Learned) -> None:
     """No two alike, so that edges can be told apart."""
-    entries = make_entries(wordless(lab.alphabet), lab.material, lab.automaton, lab.states)
+    entries = entries_of(wordless(lab.alphabet), lab.material, lab.automaton, lab.states)
     met = [entry for entry in entries if entry.count]
     assert len({entry.gloss for entry in met}) == len(met)
     for entry in met:
@@ -166,20 +167,20 @@ def test_symbols_without_words_are_named_by_tool_and_term(lab: Learned) -> None:
 def test_symbols_of_the_same_name_have_their_number_in_front(lab: Learned) -> None:
     glosses = tuple("a tool" if k % 3 else f"tool {k}" for k in range(len(lab.alphabet.glosses)))
     alphabet = replace(lab.alphabet, glosses=glosses)
-    entries = make_entries(alphabet, lab.material, lab.automaton, lab.states)
+    entries = entries_of(alphabet, lab.material, lab.automaton, lab.states)
     assert len({entry.gloss for entry in entries}) == len(entries)
     for entry in entries:
         assert entry.gloss == (f"{entry.symbol}: a tool" if entry.symbol % 3 else f"tool {entry.symbol}")
 
 
 def test_the_same_twice(lab: Learned) -> None:
-    one, two = (make_entries(lab.alphabet, lab.material, lab.automaton, lab.states) for _ in range(2))
+    one, two = (entries_of(lab.alphabet, lab.material, lab.automaton, lab.states) for _ in range(2))
     assert one == two
 
 
 def test_states_of_other_runs_are_refused(lab: Learned) -> None:
     with pytest.raises(DataError, match=r"states for .* steps of training runs: give the state after each step"):
-        make_entries(lab.alphabet, lab.material, lab.automaton, lab.states[1:])
+        entries_of(lab.alphabet, lab.material, lab.automaton, lab.states[1:])
     with pytest.raises(DataError, match="states for"):
         state_examples(lab.material, lab.automaton, lab.states[1:])
 
@@ -193,7 +194,7 @@ def test_hostile_texts_stay_on_their_line_and_are_cut() -> None:
     material = material_of(runs, teach=False)
     alphabet = wordless(typed(material))
     it = learned(material, "memoryless", alphabet=alphabet)
-    entries = make_entries(alphabet, material, it.automaton, it.states)
+    entries = entries_of(alphabet, material, it.automaton, it.states)
     texts = [line for lines in state_examples(material, it.automaton, it.states) for line in lines]
     for entry in entries:
         names = (*(n for n, _ in entry.terms), *(n for n, _ in entry.tools), *(n for n, _ in entry.statuses))
@@ -239,25 +240,69 @@ def test_what_the_agent_does_is_counted_by_tool_and_by_questions() -> None:
     steps = [{"tool": "find"}, {"tool": "find", "status": "error"}, {"tool": "write"}, {"action": "Which one?"}]
     runs = [run_of(f"r{n}", steps + [{"action": "Done."}] * (n % 2), failed=n % 2 == 0) for n in range(40)]
     sides = {Side.TRAIN: np.arange(20), Side.CALIBRATION: np.arange(20, 40), Side.TEST: np.arange(0)}
-    done = deeds(lay_out(featurise(runs), sides, teach=False))
-    assert Counter(done.tolist()) == Counter(
-        {"calls find": 20, "calls find, which fails": 20, "calls write": 20, "asks": 20, "says something": 10}
-    )
-    group = np.array([{"asks": 1, "says something": 1, "calls write": 2}.get(one, 0) for one in done], dtype=np.int32)
+    material = lay_out(featurise(runs), sides, teach=False)
+    done = deeds(material, deed_names(material))
+    find, fails, write = (Deed("find", "find"), Deed("find", "find", True), Deed("write", "write"))
+    asks, says = Deed("asks"), Deed("says something")
+    assert Counter(done.tolist()) == Counter({find: 20, fails: 20, write: 20, asks: 20, says: 10})
+    group = np.array([{asks: 1, says: 1, write: 2}.get(one, 0) for one in done], dtype=np.int32)
     assert doing(done, group, [["find() \u2192 x\n" + "y" * 200], [], [], []]) == (
         "Calls find (50 % of these fail). As in: find() \u2192 x " + "y" * 108 + "\u2026",
         "Asks (67 %) or says something (33 %).",
         "Calls write.",
         "",
     )
-    rare = np.array(["calls find"] * 19 + ["calls find, which fails"] + ["asks"] * 5, dtype=object)
+    rare = np.array([find] * 19 + [fails] + [asks] * 5, dtype=object)
     (said,) = doing(rare, np.zeros(25, dtype=np.int32), [[]])
     assert said == "Calls find (80 %; 5.0 % of these fail) or asks (20 %)."
     assert doing(rare[19:20], np.zeros(1, dtype=np.int32), [[]]) == ("Calls find, which fails.",)
 
 
+def test_calls_are_named_by_their_first_word_and_failures_by_their_error() -> None:
+    """One tool for all calls: verbs of SQL and commands tell them apart. Names and numbers in errors do not."""
+    gone = [f"Error executing query: Table 'world.{name}' doesn't exist" for name in "ab"]
+    steps = [
+        {"tool": "execute", "arguments": "SELECT a FROM b", "result": gone[0], "status": "error"},
+        {"tool": "execute", "arguments": "SELECT c FROM d", "result": gone[1], "status": "error"},
+        {"tool": "execute", "arguments": "SHOW TABLES", "result": "[('lamps',)]"},
+        {"tool": "execute", "arguments": "DESC x", "result": "Error executing query: 1146 no", "status": "error"},
+    ]
+    runs = [run_of(f"r{n}", steps, failed=n % 2 == 0, task=f"t{n}") for n in range(20)]
+    sides = {Side.TRAIN: np.arange(20), Side.CALIBRATION: np.arange(0), Side.TEST: np.arange(0)}
+    material = lay_out(featurise(runs), sides, teach=False)
+    done = deeds(material, deed_names(material))
+    select, desc = "execute: select", "execute: desc"
+    missing = Deed(select, "execute", True, "Table … doesn't exist")
+    assert done[:4].tolist() == [missing, missing, Deed("execute: show", "execute"), Deed(desc, "execute", True, "no")]
+    states = np.tile(np.array([1, 1, 2, 2], dtype=np.int32), 20)
+    assert doing(done, states, [[]] * 3)[1:] == (
+        "Calls execute: select, which fails with \"Table … doesn't exist\".",
+        'Calls execute: desc, which fails with "no" (50 %) or calls execute: show (50 %).',
+    )
+    assert [(one.what, one.steps, one.share, one.states) for one in failing_calls(done, states)] == [
+        (select, 40, 0.5, (1,)),
+        (desc, 20, 0.25, (2,)),
+    ]
+    documents = [material.corpus.documents.read(n, n + 1) for n in range(4)]
+    assert [deed_names(material).most(documents[:n]) for n in (2, 3, 4, 0)] == ["select", "select", "select", ""]
+    bare = deeds(material, deed_names(material, examples=False))
+    assert bare[0] == Deed(select, "execute", True)
+
+
+def test_a_tool_whose_name_tells_nothing_is_named_by_what_it_is_called_on() -> None:
+    said = ["Buy Now", "B09{}", "blue {}"]
+    runs = [
+        run_of(f"r{n}", [{"tool": "click", "arguments": one.format(n)} for one in said], failed=False, task=f"t{n}")
+        for n in range(60)
+    ]
+    sides = {Side.TRAIN: np.arange(60), Side.CALIBRATION: np.arange(0), Side.TEST: np.arange(0)}
+    material = lay_out(featurise(runs), sides, teach=False)
+    done = deeds(material, deed_names(material))[:3]
+    assert [one.what for one in done] == ['click "buy now"', "click (an identifier)", "click (other words)"]
+
+
 def test_the_first_step_of_every_symbol_is_that_of_training(lab: Learned) -> None:
-    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    entries = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states)
     for entry in entries:
         steps = lab.pool.index[lab.pool.symbols == entry.symbol]
         assert entry.earliest == (steps.min() if len(steps) else 0)
@@ -265,7 +310,7 @@ def test_the_first_step_of_every_symbol_is_that_of_training(lab: Learned) -> Non
 
 
 def test_names_that_say_what_a_call_is_for_say_the_calls() -> None:
-    """The call that most make, else the tools; a tool of nearly all calls tells nothing."""
+    """The call that most make, else what half of them call; a tool of nearly all calls tells nothing."""
     buys = [{"tool": "click", "arguments": "Buy Now"}] * 3
     other = [{"tool": "click", "arguments": str(n)} for n in range(4)]
     looks = [{"tool": "search", "arguments": str(n)} for n in range(3)]
@@ -274,13 +319,15 @@ def test_names_that_say_what_a_call_is_for_say_the_calls() -> None:
     material = lay_out(featurise(runs), sides, teach=False)
     at = np.arange(len(material.tools)) % 10
     steps = [np.flatnonzero(of) for of in (at < 3, (at >= 3) & (at < 7), at >= 1, at < 0)]
-    assert [calls_meant(material, of) for of in steps] == ["click(Buy Now)", "click", "click or search", ""]
-    assert calls_meant(material, steps[0], examples=False) == "click"
+    names = deed_names(material)
+    meant = ["click(Buy Now)", "click", "click", ""]
+    assert [calls_meant(material, of, names) for of in steps] == meant
+    assert calls_meant(material, steps[0], deed_names(material, examples=False), examples=False) == "click"
     one_tool = replace(material, tools=["click"] * len(at))
-    assert calls_meant(one_tool, steps[1]) == ""
+    assert calls_meant(one_tool, steps[1], deed_names(one_tool, examples=False), examples=False) == ""
     alphabet = replace(fit_typed(material, material.pool), glosses=("writes",) * 12)
     it = learned(material, "memoryless", alphabet=alphabet)
-    found = make_entries(it.alphabet, it.material, it.automaton, it.states)
+    found = entries_of(it.alphabet, it.material, it.automaton, it.states)
     assert {entry.gloss.partition(": writes")[0] for entry in found if entry.count} and any(
         "writes: click" in entry.gloss or "writes: search" in entry.gloss for entry in found
     )

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lab_automaton import Learned, lab_material, lay_out, learned, run_of
+from lab_automaton import Learned, entries_of, lab_material, lay_out, learned, run_of
 from words import strings_of
 
 from prefixguard.alarm import AlarmPolicy, Level, Thresholds
 from prefixguard.automata.alphabets.behaviour_symbols import ASKED
 from prefixguard.automata.state_risk import columns_of
-from prefixguard.automata.summary.advice import changes, changes_of_missed, what_helps
+from prefixguard.automata.summary.advice import changes, changes_of_failing, changes_of_missed, what_helps
 from prefixguard.automata.summary.alarms import measure_alarms
-from prefixguard.automata.summary.entries import make_entries
+from prefixguard.automata.summary.calls_in_runs import FailingCall, LookInRuns, helpful_looks
+from prefixguard.automata.summary.doing import deed_names, deeds
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.in_effect import in_effect
 from prefixguard.automata.summary.missed import MissedFailures, find_missed
@@ -45,7 +46,7 @@ def thresholds_of(alarm: float) -> Thresholds:
 
 
 def ranked(it: Learned, threshold: float, *, examples: bool = True) -> tuple[StateAlarms, ...]:
-    entries = make_entries(it.alphabet, it.material, it.automaton, it.states)
+    entries = entries_of(it.alphabet, it.material, it.automaton, it.states)
     walks = walks_of(it, threshold)
     return rank_states(
         it.material, it.automaton, entries, it.states, walks, thresholds_of(threshold), examples=examples
@@ -76,7 +77,7 @@ def test_first_alarms_are_counted_once_a_run_where_it_first_sounds(lab: Learned)
 
 def test_what_leads_there_and_its_steps_are_those_of_training(lab: Learned) -> None:
     index = lab.pool.index
-    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    entries = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states)
     names = state_names(lab.automaton, [entry.gloss for entry in entries])
     for one in ranked(lab, 0.5):
         mine = lab.states == one.state
@@ -295,7 +296,7 @@ def test_risks_that_test_runs_do_not_bear_out_are_in_doubt(lab: Learned) -> None
     it, run = lab, np.repeat(np.arange(len(lab.test)), lab.test.lengths)
     said: dict[float, set[int]] = {}
     for risk in (0.01, 0.99):
-        entries = make_entries(it.alphabet, it.material, it.automaton, it.states)
+        entries = entries_of(it.alphabet, it.material, it.automaton, it.states)
         walks = replace(walks_of(it, 0.5), risks=np.full_like(it.risks, risk))
         found = rank_states(it.material, it.automaton, entries, it.states, walks, thresholds_of(0.5))
         said[risk] = {one.state for one in found if one.doubt}
@@ -376,7 +377,10 @@ def test_a_state_on_the_threshold_says_what_an_alarm_there_would_have_caught(lab
 
 
 def missed_of(it: Learned, threshold: float, *, examples: bool = True) -> MissedFailures:
-    return find_missed(it.material, it.states, walks_of(it, threshold), thresholds_of(threshold), examples=examples)
+    names = deed_names(it.material, examples=examples)
+    return find_missed(
+        it.material, it.states, walks_of(it, threshold), thresholds_of(threshold), names, examples=examples
+    )
 
 
 def test_missed_failures_on_a_path_of_a_success_are_counted_and_shown(lab: Learned) -> None:
@@ -422,14 +426,24 @@ def test_behaviours_that_missed_failures_have_more_often_are_advised_on() -> Non
             assert sentence.endswith(f"To change: {BY_NAME[one.name].advice}")
 
 
-def test_symbols_that_lower_the_risk_much_are_advised_on(lab: Learned) -> None:
-    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
-    names = ("looks first", "seldom", "little", "success after failure")
-    changed = zip(names, (-0.3, -0.3, -0.05, -0.5), (0.2, 0.001, 0.2, 0.2), strict=True)
-    made = [replace(entries[0], gloss=gloss, risk_change=by, share=part) for gloss, by, part in changed]
-    (said,) = what_helps(made)
-    assert 'runs fail less after "looks first", the risk changes by −.30 on average' in said
-    assert f"As in {entries[0].examples[0]}" in said
+def test_calls_that_look_are_told_of_where_their_runs_fail_less() -> None:
+    """By hand: of 40 runs those that list first succeed; all read a page, and reading it is told of no more."""
+    lists, reads = {"tool": "list_tables", "result": "a"}, {"tool": "read_page", "result": "b"}
+    runs = [run_of(f"r{n}", [lists, reads] if n % 2 else [reads], failed=n % 8 != 1, task=f"t{n}") for n in range(80)]
+    sides = {Side.TRAIN: np.arange(80), Side.CALIBRATION: np.arange(0), Side.TEST: np.arange(0)}
+    material = lay_out(featurise(runs), sides, teach=False)
+    found = helpful_looks(material, deeds(material, deed_names(material)))
+    assert found == (LookInRuns("list_tables", 40, 30, 40, 40),)
+    (said,) = what_helps(found)
+    assert "list_tables (75 % of 40 training runs with it failed, 100 % of the 40 others)." in said
+    assert list(what_helps(())) == []
+
+
+def test_calls_that_fail_often_are_advised_on_with_their_error() -> None:
+    failing = [FailingCall("click", "Invalid action!", 30, 0.08, (3, 4)), FailingCall("search", "", 9, 0.02, ())]
+    one, other = changes_of_failing(failing, 9)
+    assert one.startswith('Click fails with "Invalid action!": 8.0 % of training steps; most steps of states 3, 4. To')
+    assert other.startswith("Search fails with errors that begin in many ways: 2.0 % of training steps. To change: ")
 
 
 def test_what_the_alarm_does_in_effect_is_said() -> None:

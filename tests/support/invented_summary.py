@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from prefixguard.alarm import Level
 from prefixguard.automata.strings import fallback_of
 from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Origin, Replay, StateAlarms
+from prefixguard.automata.summary.calls_in_runs import FailingCall, LookInRuns
 from prefixguard.automata.summary.missed import MissedFailures, MoreOften, TwinRuns
 from prefixguard.automata.summary.replays import ReplayStep
 from prefixguard.bundle import UNSEEN, AlarmCount, AlarmPerformance, Automaton, state_names
@@ -157,6 +158,8 @@ def invented_summary(
             tuple(text(f"Calls tool_{state} (80 %) or asks (20 %).", state) for state in range(n_states)),
             tuple(text(f"Calls {KINDS[k % 16][1] or 'nothing'}.", k) for k in range(n_symbols)),
         ),
+        failing=(FailingCall(text("get_user_details", 6), text("no such user", 3), 90, 0.05, (1,)),),
+        looks=(LookInRuns(text("get_user_details", 5), 60, 20, 90, 60),),
         effect="In effect first alarms come at steps 8 to 19.",
         missed=MissedFailures(
             failed=82,

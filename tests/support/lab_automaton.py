@@ -16,6 +16,8 @@ from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import Strings
+from prefixguard.automata.summary.doing import deed_names
+from prefixguard.automata.summary.entries import Entry, make_entries
 from prefixguard.bundle import Automaton
 from prefixguard.encoder import fit_vocabulary
 from prefixguard.learn import Corpus, featurise, labels, out_of_fold, sparse_matrix
@@ -71,6 +73,14 @@ def lay_out(
         test=of[Side.TEST],
         seed=0,
     )
+
+
+def entries_of(
+    alphabet: Alphabet, material: Material, automaton: Automaton, states: NDArray[np.int32], *, examples: bool = True
+) -> tuple[Entry, ...]:
+    """The entries of an automaton, steps being named by what the material's training runs have in common."""
+    names = deed_names(material, examples=examples)
+    return make_entries(alphabet, material, automaton, states, names, examples=examples)
 
 
 @cache

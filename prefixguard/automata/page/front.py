@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from prefixguard.automata.picture.scene import figures_of
 from prefixguard.automata.summary import AutomatonSummary, StateAlarms
-from prefixguard.automata.summary.advice import changes, changes_of_missed, what_helps
+from prefixguard.automata.summary.advice import changes, changes_of_failing, changes_of_missed, what_helps
 from prefixguard.automata.summary.alarms import PLAIN_RULE
 from prefixguard.automata.summary.missed import MissedFailures
 from prefixguard.automata.summary.state_figures import StateFigures
@@ -91,15 +91,16 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     if earliest := _earliest(summary, figures):
         yield Text(earliest, "care")
     yield from (Text(one_line(one.on_threshold, _LETTERS), "care") for one in summary.ranked if one.on_threshold)
-    helps = what_helps(summary.entries) if summary.alphabet == "behaviours" else ()
-    sentences = (*changes(summary.ranked), *changes_of_missed(summary.missed), *helps)
+    failing = changes_of_failing(summary.failing, sum(one.entered for one in figures))
+    sentences = (*changes(summary.ranked), *failing, *changes_of_missed(summary.missed), *what_helps(summary.looks))
     todo = tuple(one_line(sentence, 4_000) for sentence in sentences)
     nothing = ("No failed test run raised an alarm. What states and symbols advise is in their panels.",)
     yield Bullets(todo or nothing, "What to change")
     yield Text(
         f"States by first {said} on test runs; a run has one at most. Step: the median, and from the tenth to the "
         "ninetieth percentile. The interval of a usual risk is of the held-out runs alone. Thin: fewer than ten "
-        "held-out runs. A flag says where test runs failed more or less often than the risks say; one in ten of such flags may be chance.",
+        "held-out runs. A flag says where test runs failed more or less often than the risks say; one in ten of such "
+        "flags may be chance.",
         "faint",
     )
     if summary.expressions:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.alarm import Level
+from prefixguard.automata.summary.calls_in_runs import FailingCall, LookInRuns
 from prefixguard.automata.summary.entries import Entry
 from prefixguard.automata.summary.fidelity import Fidelity
 from prefixguard.automata.summary.missed import MissedFailures
@@ -22,16 +23,16 @@ from prefixguard.bundle import AlarmPerformance, Automaton
 class AutomatonSummary:
     """An automaton with all that explains it.
 
-    name: of the monitor. origin: of what it is. learner, alphabet: how it was learned. entries: one a symbol, in
-    order. state_examples: for each state up to three steps that ended in it, one line each. replays: runs, those
-    asked for first, then of the test side, failed first. chosen: how those were chosen. performance: of the alarms,
-    on the test runs. ranked: all states, those that raise most first alarms first. cells: int64 (S, C), steps of
-    all runs that were read, by state and span of the clock. said: of every test step what the monitor said, and the
-    outcome risk. watch, alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the
-    training runs. expressions: what the expressions in definitions mean, a sentence each, with the words behind
-    those that rest on words. does: of states and of symbols, what the agent does there, a sentence; "" where no
-    training step is. effect: what the alarms do in effect, a few sentences; "" without test runs. missed: failed test
-    runs that raise no alarm.
+    name: of the monitor. origin: of what it is. learner, alphabet: how it was learned. entries: one a symbol, in order.
+    state_examples: for each state up to three steps that ended in it, one line each. replays: runs, those asked for
+    first, then of the test side, failed first. chosen: how those were chosen. performance: of the alarms, on the test
+    runs. ranked: all states, those that raise most first alarms first. cells: int64 (S, C), steps of all runs that were
+    read, by state and span of the clock. said: of every test step what the monitor said, and the outcome risk. watch,
+    alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the training runs. expressions:
+    what the expressions in definitions mean, a sentence each, with the words behind those that rest on words. does: of
+    states and of symbols, what the agent does there, a sentence; "" where no training step is. failing: the calls that
+    fail most often. looks: calls that look whose runs fail less. effect: what the alarms do in effect, a few sentences;
+    "" without test runs. missed: failed test runs that raise no alarm.
     """
 
     name: str
@@ -53,6 +54,8 @@ class AutomatonSummary:
     base: float
     expressions: tuple[str, ...]
     does: tuple[tuple[str, ...], tuple[str, ...]]
+    failing: tuple[FailingCall, ...]
+    looks: tuple[LookInRuns, ...]
     effect: str
     missed: MissedFailures
 

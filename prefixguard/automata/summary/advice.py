@@ -1,22 +1,19 @@
-"""What the developers of an agent can change: by what holds at first alarms, by what holds on failures that raise none,
-and by what lowers the risk. Each goes with an outcome; none is shown to be its cause."""
+"""What the developers of an agent can change: by what holds at first alarms, by calls that fail often, by what holds on
+failures that raise no alarm, and by what agents look at in runs that succeed. Each goes with an outcome; none is
+shown to be its cause."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from prefixguard.automata.summary.entries import Entry
+from prefixguard.automata.summary.calls_in_runs import FailingCall, LookInRuns
 from prefixguard.automata.summary.missed import MissedFailures
 from prefixguard.automata.summary.state_alarms import StateAlarms
-from prefixguard.automata.summary.wording import count_text, share_text, signed_text
+from prefixguard.automata.summary.wording import count_text, share_text
 from prefixguard.behaviours import BY_NAME
 
-#: States, behaviours of missed failures, and symbols that lower the risk, of which it is said what to change.
-_SHOWN, _MISSED, _LOWERING = 5, 3, 3
-#: A symbol lowers the risk much by so much or more, if so large a share of training steps have it.
-_MUCH, _SHARE = 0.1, 0.01
-#: What nobody can be asked to do: it is success already.
-_SUCCESSES = tuple(BY_NAME[name].title for name in ("recovered", "tests_pass"))
+#: States, and behaviours of missed failures, of which it is said what to change.
+_SHOWN, _MISSED = 5, 3
 
 
 def changes(ranked: Sequence[StateAlarms]) -> Iterator[str]:
@@ -61,17 +58,27 @@ def changes_of_missed(missed: MissedFailures) -> Iterator[str]:
         )
 
 
-def what_helps(entries: Sequence[Entry]) -> Iterator[str]:
-    """Of symbols after which the risk is much lower, a sentence each, those that lower it most first."""
-    lowering = [
-        entry
-        for entry in entries
-        if entry.risk_change <= -_MUCH and entry.share >= _SHARE and not any(of in entry.gloss for of in _SUCCESSES)
-    ]
-    for entry in sorted(lowering, key=lambda entry: (entry.risk_change, entry.symbol))[:_LOWERING]:
-        shown = f" As in {entry.examples[0]}" if entry.examples else ""
+def changes_of_failing(failing: Sequence[FailingCall], entered: int) -> Iterator[str]:
+    """Of calls that fail often, with their error, a sentence each. entered: how many states steps end in."""
+    for one in failing:
+        of = f'"{one.error}"' if one.error else "errors that begin in many ways"
+        states = ", ".join(map(str, one.states))
+        where = f"; most steps of state{'s' * (len(one.states) > 1)} {states}" if 0 < len(one.states) < entered else ""
         yield (
-            f'Where the agent could do so and does not, ask for it: runs fail less after "{entry.gloss}", the risk '
-            f"changes by {signed_text(entry.risk_change)} on average there ({share_text(entry.share)} of training "
-            f"steps).{shown}"
+            f"{one.what[0].upper()}{one.what[1:]} fails with {of}: {share_text(one.share)} of training steps{where}. "
+            "To change: let what comes back say what would be accepted there, or offer nothing else."
+        )
+
+
+def what_helps(looks: Sequence[LookInRuns]) -> Iterator[str]:
+    """What agents look at in runs that fail less often, a sentence."""
+    parts = (
+        f"{one.what} ({share_text(one.failed / one.runs)} of {one.runs:,} training runs with it failed, "
+        f"{share_text(one.others_failed / one.others)} of the {one.others:,} others)"
+        for one in looks
+    )
+    if said := "; ".join(parts):
+        yield (
+            f"Agents that look first fail less, the strongest first: {said}. Where yours can and does not, try telling "
+            "it to. This goes with success and is not shown to cause it: other agents may do it."
         )

@@ -18,6 +18,7 @@ from prefixguard.automata.alphabets.alphabet import Alphabet
 from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import before
+from prefixguard.automata.summary.doing import DeedNames
 from prefixguard.behaviours import BY_NAME, CONSEQUENCES
 from prefixguard.bundle import Automaton
 from prefixguard.errors import DataError
@@ -37,10 +38,9 @@ _TAGS = re.compile(b"[%b]" % bytes(range(1, len(FIELDS) + 1)))
 #: Share of the steps that another example is of: those least like the examples so far.
 _UNLIKE = 0.1
 _NOT_MET = "not met in training"
-#: What calls are for, as names say it; names of these say which calls are meant, in so many code points, tools that
-#: make up so much of them, and none that makes up so much of all calls.
+#: What calls are for, as names say it; names of these say which call is meant, in so many code points.
 _VAGUE = frozenset(BY_NAME[name].title for name in CONSEQUENCES) - {"thinks", "speaks"}
-_MEANT, _OFTEN, _NEARLY_ALL = 40, 0.2, 0.8
+_MEANT = 40
 
 Steps = NDArray[np.int64]
 
@@ -78,18 +78,19 @@ def make_entries(
     material: Material,
     automaton: Automaton,
     states: NDArray[np.int32],
+    names: DeedNames,
     *,
     examples: bool = True,
 ) -> tuple[Entry, ...]:
     """One entry a symbol, in order, from the steps of the pool.
 
     states: int32 (pool steps,), the automaton's state after each step of the pool's runs, run by run in the pool's
-    order. examples: False leaves texts of steps out.
+    order. names: of what is done in steps. examples: False leaves texts of steps out.
     Terms are those whose mean TF-IDF in the symbol's steps exceeds most the mean elsewhere; only those above it. The
     risk change is that of the outcome risk from after the step before to after this one, the clock's share in it
     included; before the first step it is the start's risk, or, where no step ever ended there, the failure rate.
     Where the alphabet has no words, the condition names the terms, and the gloss the tool and the strongest of them.
-    A name that says what a call is for ("writes") says the calls that are most often meant too.
+    A name that says what a call is for ("writes") says the call that at least half of its steps make too.
     Symbols that would still have the same name have their number in front of it, but for those not met in training.
     Raises DataError where there is not one state a step.
     """
@@ -112,7 +113,7 @@ def make_entries(
         terms = [material.vocabulary.terms[c] for c in top]
         tools = _shares(material.tools[i] for i in steps[mine].tolist())
         gloss = alphabet.glosses[k] or _gloss(tools, terms, {entry.gloss for entry in entries})
-        if is_vague(gloss) and (meant := calls_meant(material, steps[mine], examples=examples)):
+        if is_vague(gloss) and (meant := calls_meant(material, steps[mine], names, examples=examples)):
             gloss = f"{gloss}: {meant}"
         entries.append(
             Entry(
@@ -163,21 +164,17 @@ def is_vague(gloss: str) -> bool:
     return gloss.partition(",")[0] in _VAGUE
 
 
-def calls_meant(material: Material, steps: Steps, *, examples: bool = True) -> str:
-    """The call that most of these steps make; where no call is so frequent, their most frequent tools, at most two.
+def calls_meant(material: Material, steps: Steps, names: DeedNames, *, examples: bool = True) -> str:
+    """The call that most of these steps make, else what at least half of them call (`DeedNames.most`).
 
-    examples: False leaves arguments out. "" where no tool is called, or only the one that nearly all calls are of.
+    examples: False leaves arguments out.
     """
-    documents = material.corpus.documents
-    if examples and len(steps):
-        lines = (step_line(documents.read(i, i + 1)).partition(" → ")[0] for i in steps.tolist())
-        line, n = Counter(lines).most_common(1)[0]
-        if 2 * n > len(steps) and len(line) <= _MEANT:
+    documents = [material.corpus.documents.read(i, i + 1) for i in steps.tolist()]
+    if examples and documents:
+        line, n = Counter(step_line(one).partition(" → ")[0] for one in documents).most_common(1)[0]
+        if 2 * n > len(documents) and len(line) <= _MEANT:
             return line
-    calls = Counter(tool for tool in material.tools if tool and tool != "respond")
-    tools = [tool for tool, share in _shares(material.tools[i] for i in steps.tolist()) if share >= _OFTEN]
-    telling = [tool for tool in tools if 0 < calls[tool] < _NEARLY_ALL * calls.total()]
-    return " or ".join(plain(tool, _MEANT) for tool in telling[:2])
+    return plain(names.most(documents), _MEANT)
 
 
 def step_line(document: bytes, call: int = _CALL) -> str:

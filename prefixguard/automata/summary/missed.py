@@ -13,6 +13,7 @@ from scipy.stats import false_discovery_control, fisher_exact
 
 from prefixguard.alarm import Level, Thresholds
 from prefixguard.automata.material import Material
+from prefixguard.automata.summary.doing import DeedNames
 from prefixguard.automata.summary.entries import calls_meant, step_line
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.wording import both_ends
@@ -70,13 +71,14 @@ def find_missed(
     states: NDArray[np.int32],
     walks: Walks,
     thresholds: Thresholds,
+    names: DeedNames,
     *,
     examples: bool = True,
 ) -> MissedFailures:
     """What failed test runs without an alarm are.
 
     states: int32, after each step of the pool's runs. walks: of the test side. thresholds: without one of the alarm,
-    WATCH counts as an alarm. examples: False leaves texts out.
+    WATCH counts as an alarm. names: of what is done in steps. examples: False leaves texts out.
     """
     corpus, failed = material.corpus, walks.strings.failed
     sound = Level.WATCH if thresholds.alarm is None else Level.ALARM
@@ -94,7 +96,7 @@ def find_missed(
         missed=len(missed),
         alike=sum(paths[i] in of_success for i in missed),
         twins=_twins(material, paths, missed, good) if examples else None,
-        ends=_ends(material, missed, good, examples=examples),
+        ends=_ends(material, missed, good, names, examples=examples),
         behaviours=_more_often(material, missed, good),
     )
 
@@ -125,7 +127,7 @@ def _twins(
 
 
 def _ends(
-    material: Material, missed: Sequence[int], good: Sequence[int], *, examples: bool
+    material: Material, missed: Sequence[int], good: Sequence[int], names: DeedNames, *, examples: bool
 ) -> tuple[tuple[str, int, int], ...]:
     held = material.corpus.held
     if held is None:
@@ -140,7 +142,8 @@ def _ends(
     kinds, others = Counter(map(kind, missed)), Counter(map(kind, good))
     found = []
     for what, n in sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0]))[:_ENDS]:
-        meant = calls_meant(material, np.array([last[i] for i in missed if kind(i) == what]), examples=examples)
+        these = np.array([last[i] for i in missed if kind(i) == what])
+        meant = calls_meant(material, these, names, examples=examples)
         found.append((f"{what}: {meant}" if meant else what, n, others[what]))
     return tuple(found)
 

@@ -1,0 +1,81 @@
+"""Calls that fail often, and calls that look whose runs fail less, on training runs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.automata.material import Material
+from prefixguard.behaviours import PLACES
+
+#: Failing calls that are told of, each at this share of the training steps or more; and calls that look, where runs
+#: with them fail so much less often, and both these and the others are of so many tasks.
+_FAILING, _FAILING_SHARE = 3, 0.01
+_MUCH, _LOOK_TASKS = 0.1, 20
+_LOOKING = ("reads", "searches", "tests")
+
+
+@dataclass(frozen=True, slots=True)
+class FailingCall:
+    """A call that fails with one kind of error ("" where none is known) in so many training steps, a share of all.
+    states: those of whose steps it is at least half."""
+
+    what: str
+    error: str
+    steps: int
+    share: float
+    states: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookInRuns:
+    """A call that looks (reads, searches, tests) and works: in how many training runs it is, and how many of these
+    failed; the same of the runs without it."""
+
+    what: str
+    runs: int
+    failed: int
+    others: int
+    others_failed: int
+
+    @property
+    def gain(self) -> float:
+        """How much rarer failures are in runs with it."""
+        return self.others_failed / self.others - self.failed / self.runs
+
+
+def failing_calls(done: NDArray[np.object_], states: NDArray[np.int32]) -> tuple[FailingCall, ...]:
+    """The calls that fail most often, by their error, most frequent first. states: after each step."""
+    counts = Counter(one for one in done.tolist() if one.failing)
+    visits, found = Counter(states.tolist()), []
+    for one, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0].what, pair[0].error))[:_FAILING]:
+        here = Counter(state for state, deed in zip(states.tolist(), done.tolist(), strict=True) if deed == one)
+        at = tuple(sorted(state for state, k in here.items() if 2 * k >= visits[state]))
+        if n >= _FAILING_SHARE * len(done):
+            found.append(FailingCall(one.what, one.error, n, n / len(done), at))
+    return tuple(found)
+
+
+def helpful_looks(material: Material, done: NDArray[np.object_]) -> tuple[LookInRuns, ...]:
+    """The calls that look whose training runs fail much less often than the others, the greatest difference first."""
+    corpus, pool = material.corpus, material.pool
+    if corpus.held is None or not len(pool):
+        return ()
+    run = np.repeat(pool, corpus.lengths[pool])
+    steps = np.concatenate([np.arange(corpus.first[r], corpus.first[r + 1]) for r in pool.tolist()])
+    looks = (corpus.held[steps][:, [PLACES[name] for name in _LOOKING]] > 0).any(axis=1)
+    having = defaultdict[str, set[int]](set)
+    for r, deed, is_look in zip(run.tolist(), done.tolist(), looks.tolist(), strict=True):
+        if is_look and deed.tool and not deed.failing:
+            having[deed.what].add(r)
+    every, found = set(pool.tolist()), []
+    for what, there in having.items():
+        rest = every - there
+        if min(len({int(material.tasks[r]) for r in of}) for of in (there, rest)) >= _LOOK_TASKS:
+            failed, others_failed = (sum(bool(corpus.failed[r]) for r in of) for of in (there, rest))
+            found.append(LookInRuns(what, len(there), failed, len(rest), others_failed))
+    much = [one for one in found if one.gain >= _MUCH]
+    return tuple(sorted(much, key=lambda one: (-one.gain, one.what))[:_FAILING])
