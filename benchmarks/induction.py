@@ -31,7 +31,6 @@ from agreement import Reading, agree, read_truth, readings, worst
 from mutations import KINDS, LAYOUTS, mutate
 from samples import take
 
-from prefixguard.induce.inferring import infer
 from prefixguard.induce.proposal import take_first
 from prefixguard.induce.samples import open_samples
 from prefixguard.induce.search.door import propose_by_search
@@ -88,8 +87,7 @@ class Bench:
 
     def induced(self, folder: Path, name: str) -> Adapter:
         """What the tool makes of a folder; its spec is kept for a person to look at."""
-        propose = propose_by_search if self.args.engine == "search" else infer
-        proposal = propose(open_samples(folder), name=name, hints={}, ask=take_first)
+        proposal = propose_by_search(open_samples(folder), name=name, ask=take_first)
         self.args.specs.mkdir(parents=True, exist_ok=True)
         (self.args.specs / f"{name}.json").write_text(
             json.dumps(dict(proposal.spec), indent=1, ensure_ascii=False) + "\n"
@@ -278,7 +276,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--engine", choices=("search", "both"), default="both", help="search: it alone")
     parser.add_argument("--show", type=int, default=0, help="so many examples of each difference, on standard error")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/induction"))
     parser.add_argument("--specs", type=Path, default=Path("build/induction"), help="where induced specs are kept")

@@ -1,7 +1,7 @@
 """How well does `induce-adapter --offline` read formats that it was not built on, against what the runs really were?
 
     python benchmarks/unseen.py                            every format of tests/induce/unseen
-    python benchmarks/unseen.py desk_csv --engine old      one, by one engine (search, old, or both: as the tool does)
+    python benchmarks/unseen.py desk_csv                   one of them
 
 A format is written as samples, an adapter is induced from them without hints, and its reading is compared with the
 truth that the generator knows: records, names of tools (exactly), results, outcomes, tasks. It is read if all five are
@@ -15,7 +15,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from agreement import Reading, agree, readings
 
 from prefixguard.errors import PrefixGuardError
-from prefixguard.induce.proposal import Proposal
-from prefixguard.induce.samples import Samples, open_samples
+from prefixguard.induce.samples import open_samples
+from prefixguard.induce.search.door import propose_by_search
 from prefixguard.stepview import Adapter, StepRecord, canonical, read_runs
 
 FIGURES = ("records", "tools", "results", "outcomes", "tasks")
@@ -58,31 +58,14 @@ def _records(steps: Sequence[Any]) -> list[StepRecord]:
     return out
 
 
-def engine(name: str) -> Callable[[Samples], Proposal]:
-    """Samples to a proposal by one engine."""
-    if name == "old":
-        from prefixguard.induce.offline import propose_offline
-
-        return lambda samples: propose_offline(samples, name="unseen")
-    if name == "search":
-        from prefixguard.induce.search.door import propose_by_search
-
-        return lambda samples: propose_by_search(samples, name="unseen")
-    from prefixguard.induce.inferring import infer
-
-    return lambda samples: infer(samples, name="unseen")
-
-
-def measure(
-    form: Any, propose: Callable[[Samples], Proposal], seed: int, runs: int, kept: Path | None
-) -> dict[str, Any]:
+def measure(form: Any, seed: int, runs: int, kept: Path | None) -> dict[str, Any]:
     """The five figures of one format, and what went wrong."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / form.name
         truth = truth_of(form.write(root, seed, runs))
         began = time.monotonic()
         try:
-            spec = dict(propose(open_samples(root)).spec)
+            spec = dict(propose_by_search(open_samples(root), name="unseen").spec)
             seconds = time.monotonic() - began
             if kept is not None:
                 kept.mkdir(parents=True, exist_ok=True)
@@ -103,7 +86,6 @@ def measure(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("formats", nargs="*", help="names of formats (default: all)")
-    parser.add_argument("--engine", choices=("search", "old", "both"), default="both")
     default = Path(__file__).parents[1] / "tests" / "induce"
     parser.add_argument("--generators", type=Path, default=default, help="folder that holds the package unseen")
     parser.add_argument("--seed", type=int, default=11)
@@ -113,14 +95,13 @@ def main() -> None:
     sys.path.insert(0, str(args.generators))
     from unseen import FORMATS
 
-    propose = engine(args.engine)
     read = whole = 0
     print("| format | group | " + " | ".join(FIGURES) + " | read | seconds | |")
     print("| --- " * (len(FIGURES) + 5) + "|")
     for name, form in FORMATS.items():
         if args.formats and name not in args.formats:
             continue
-        found = measure(form, propose, args.seed, args.runs, args.specs)
+        found = measure(form, args.seed, args.runs, args.specs)
         good = all(found[figure] >= READ for figure in FIGURES)
         read, whole = read + good, whole + 1
         shown = " | ".join(f"{found[figure]:.3f}" for figure in FIGURES)

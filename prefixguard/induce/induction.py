@@ -25,11 +25,11 @@ from prefixguard.induce.drafting import checked, waived_in
 from prefixguard.induce.fragments import answers, completed, places_of_events, said_of
 from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for, write_draft
 from prefixguard.induce.golden import golden_samples
-from prefixguard.induce.inferring import infer
 from prefixguard.induce.model import Endpoint, ModelResult, propose_with_model
 from prefixguard.induce.proposal import Asker, Choice, Proposal, take_first
 from prefixguard.induce.report import Report, Usage
 from prefixguard.induce.samples import Samples, open_samples
+from prefixguard.induce.search.door import propose_by_search
 from prefixguard.stepview import Adapter, Recognised, adapter_for, load_adapter
 from prefixguard.stepview import recognise as recognise_shipped
 from prefixguard.trace import is_read_once, read_labels
@@ -158,7 +158,7 @@ def induce_adapter(
         tell("inferring the structure")
         known = {**said.hints, "labels": str(labels)} if labels is not None else said.hints
         try:
-            inferred = infer(opened, name=name, hints=known, ask=ask)
+            inferred = propose_by_search(opened, name=name, hints=known, ask=ask)
         except TraceError as exc:
             if not drafts:
                 raise TraceError(_where_to_look(str(exc), opened)) from exc

@@ -61,7 +61,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Any:
             mapped = (Mapped("@.did", "tool", 1.0, 0.9, "few values"),)
             return Proposal(spec(**changes), mapped, (LeftOut("$.won", "tells the end", 0.01),), (CHOICE,), ("a note",))
 
-        monkeypatch.setattr("prefixguard.induce.induction.infer", propose)
+        monkeypatch.setattr("prefixguard.induce.induction.propose_by_search", propose)
         return seen
 
     use()
@@ -158,7 +158,7 @@ def test_samples_that_are_not_there_or_say_nothing(cli: Any, tmp_path: Path, mon
     def refuse(*args: Any, **options: Any) -> Proposal:
         raise TraceError("nothing looks like runs.")
 
-    monkeypatch.setattr("prefixguard.induce.induction.infer", refuse)
+    monkeypatch.setattr("prefixguard.induce.induction.propose_by_search", refuse)
     (tmp_path / "a.txt").write_text("hello")
     said = cli("induce-adapter", tmp_path)
     assert said.code == 2 and "nothing looks like runs." in said.told
@@ -173,7 +173,7 @@ def test_an_interruption_leaves_nothing(cli: Any, samples: Path, monkeypatch: An
     def stop(*args: Any, **options: Any) -> Proposal:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("prefixguard.induce.induction.infer", stop)
+    monkeypatch.setattr("prefixguard.induce.induction.propose_by_search", stop)
     said = cli("induce-adapter", samples, "--out", samples.parent / "out")
     assert said.code == 3 and "Nothing is left behind" in said.told and not (samples.parent / "out").exists()
 
@@ -238,7 +238,7 @@ def test_a_question_that_nobody_answers_is_exit_code_4_and_its_flag_answers_it(
         choices = () if "run.outcome" in hints else (Choice("outcome", near, 0, "the likeliest"),)
         return Proposal(spec(), choices=choices)
 
-    monkeypatch.setattr("prefixguard.induce.induction.infer", propose)
+    monkeypatch.setattr("prefixguard.induce.induction.propose_by_search", propose)
     draft = samples.parent / "kept.json"
     said = cli("induce-adapter", samples, "--out", out, "--yes", "--draft", draft)
     assert said.code == 4 and "What is outcome? won (45%); not won (40%)." in said.told
@@ -277,6 +277,6 @@ def test_an_error_shows_the_hint_that_would_work(cli: Any, samples: Path, monkey
     def nothing(*args: Any, **options: Any) -> Any:
         raise TraceError("nothing looks like runs.")
 
-    monkeypatch.setattr("prefixguard.induce.induction.infer", nothing)
+    monkeypatch.setattr("prefixguard.induce.induction.propose_by_search", nothing)
     said = cli("induce-adapter", samples, "--no-recognise")
     assert said.code == 2 and "--hint 'events=$.legs[*]'" in said.told

@@ -86,7 +86,7 @@ def samples(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def offline(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
-    """Sets what offline inference proposes; gives what it was asked."""
+    """Sets what the search proposes; gives what it was asked."""
     asked: list[Any] = []
 
     def play(made: Proposal | Exception = proposal()) -> list[Any]:  # noqa: B008
@@ -96,7 +96,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
                 raise made
             return made
 
-        monkeypatch.setattr("prefixguard.induce.induction.infer", propose)
+        monkeypatch.setattr("prefixguard.induce.induction.propose_by_search", propose)
         return asked
 
     play()

@@ -9,7 +9,7 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefixguard.induce.offline.status import StatusForm, infer_status
+from prefixguard.induce.search.status import StatusForm, infer_status
 
 PAGE = "The town lies on a plain, and its market is held on the steps of the cathedral, number {}."
 

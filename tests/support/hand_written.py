@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from prefixguard.induce import Proposal, open_samples
-from prefixguard.induce.offline import propose_offline
 from prefixguard.induce.proposal import Choice, take_first
 from prefixguard.induce.search.door import propose_by_search
 from prefixguard.stepview import Adapter, StepRecord, read_runs
@@ -40,15 +38,11 @@ def propose(
     files: Mapping[str, Any],
     hints: Mapping[str, str] | None = None,
     ask: Callable[[Choice], int] = take_first,
-    by: Callable[..., Proposal] = propose_offline,
 ) -> tuple[Proposal, list[Run[StepRecord]]]:
-    """What inference makes of the files, and how it reads them. by: the search, or the older rules."""
+    """What inference makes of the files, and how it reads them."""
     samples = folder(root, files)
-    proposal = by(open_samples(samples), name="mine", hints=hints, ask=ask)
+    proposal = propose_by_search(open_samples(samples), name="mine", hints=hints, ask=ask)
     return proposal, list(read_runs(samples, Adapter(proposal.spec)))
-
-
-propose_now = partial(propose, by=propose_by_search)
 
 
 def steps(run: Run[StepRecord]) -> list[tuple[str, str, str]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from prefixguard.induce.offline.places import Place, spell
+from prefixguard.induce.search.places import Place, spell
 from prefixguard.stepview import canonical, decode_text
 
 #: Stands in a path for "the JSON that this string holds".

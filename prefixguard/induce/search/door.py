@@ -9,7 +9,6 @@ from itertools import zip_longest
 from typing import Any
 
 from prefixguard.errors import TraceError
-from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.proposal import Asker, Proposal, take_first
 from prefixguard.induce.samples import Samples
 from prefixguard.induce.search.beam import Scored, search
@@ -17,12 +16,18 @@ from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.explanations import steps_told
 from prefixguard.induce.search.families import FAMILIES
 from prefixguard.induce.search.given import given_sources, obeying, unfollowed
+from prefixguard.induce.search.naming import with_agents
 from prefixguard.induce.search.run_part import run_part
+from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.induce.search.statuses import with_status
+from prefixguard.lexicon import Meaning, affinity
+from prefixguard.stepview import Adapter
 from prefixguard.stepview.text import DEFAULT_BUDGETS
 
 #: A reading below this is none: what speaks alone, without calls, comes to more.
 LEAST = 0.5
+#: Rules of a dialogue whose speakers have no names that are known.
+MOST_SIDES = 3
 _ORDER = (
     "schema", "name", "version", "description", "container", "run", "events", "join", "turn", "rules", "status",
     "budgets", "hidden", "waived",
@@ -34,12 +39,12 @@ def propose_by_search(
 ) -> Proposal:
     """An adapter found by search. TraceError where nothing in the samples reads like runs of an agent.
 
-    hints, ask: as in `propose_offline`.
+    hints: what a person knows, see `induce_adapter`. ask: is asked what the samples do not decide.
     """
     evidence = Evidence(samples, dict(hints or {}))
     try:
         found = search(given_sources(_sources(evidence), evidence), evidence)
-        if not found or found[0].judgement.total < LEAST or (not hints and _is_chance(found[0])):
+        if not found or found[0].judgement.total < LEAST or (not hints and _is_chance(found[0], evidence)):
             said = "".join(f", with {key}={evidence.hints[key]}" for key in ("runs", "events") if key in evidence.hints)
             raise TraceError(
                 f"{samples.source}: nothing in {len(samples.files)} file(s) looks like the events of an agent's runs"
@@ -51,15 +56,23 @@ def propose_by_search(
         evidence.close()
 
 
-def _is_chance(best: Scored) -> bool:
-    """Do the events only look like those of runs because anything does: nobody calls anything, and nobody who speaks is
-    called as people, agents or models are?"""
+def _is_chance(best: Scored, evidence: Evidence) -> bool:
+    """Do the events only look like those of runs because anything does: nobody calls anything, nobody who speaks is
+    called as people, agents or models are, and it is not two sides that take turns in several runs?"""
     rules = [rule for rule in best.candidate.spec["rules"] if rule["emit"] != "skip"]
-    if any("arguments" in rule or rule["emit"] == "result" or "agent" in rule for rule in rules):
+    if any("arguments" in rule or rule["emit"] == "result" for rule in rules):
+        return False
+    if any(affinity(rule.get("agent", ""), Meaning.AGENT) >= 0.5 for rule in rules):
         return False
     names = [name for rule in rules for key, value in rule.items() if key != "emit" for name in _names_in(value)]
     said = {part[0] for name in names if (part := part_of(name)) is not None and part[1] >= 0.6}
-    return Part.SAY not in said or best.judgement.records < 3
+    if Part.SAY in said and best.judgement.records >= 3:
+        return False
+    fields = {key for rule in rules for key in rule}
+    runs = len(evidence.runs(Adapter(best.candidate.spec)))
+    acts = {"action", "tool"} if len(rules) > 1 else {"action"}  # one rule of a name and a text reads any table
+    sides = len(rules) <= MOST_SIDES and bool(acts & fields) and bool({"observation", "result"} & fields)
+    return not (sides and runs >= 2 and best.judgement.records >= 2.5 * runs)
 
 
 def _names_in(value: Any) -> Iterator[str]:
@@ -77,7 +90,7 @@ def _sources(evidence: Evidence) -> Iterator[Iterator[Candidate]]:
 
 
 def _finished(best: Scored, evidence: Evidence, name: str, hints: Mapping[str, str], ask: Asker) -> Proposal:
-    stated, mapped, left_out = with_status(best.candidate.spec, evidence)
+    stated, mapped, left_out = with_status(with_agents(best.candidate.spec, evidence), evidence)
     candidate = replace(best.candidate, spec=stated)
     part = run_part(candidate, evidence, hints=hints, ask=ask)
     spec: dict[str, Any] = {**candidate.spec, **part.extra}

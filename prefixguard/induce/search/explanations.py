@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prefixguard.errors import AdapterError, TraceError
-from prefixguard.induce.offline.places import leaves, spell
 from prefixguard.induce.proposal import LeftOut, Mapped
 from prefixguard.induce.search.evidence import Evidence
+from prefixguard.induce.search.places import leaves, spell
 from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import Adapter, canonical, parse_path
 from prefixguard.stepview.parser import Parser

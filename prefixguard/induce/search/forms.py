@@ -10,8 +10,8 @@ from itertools import islice
 from os.path import commonprefix
 from typing import Any
 
-from prefixguard.induce.offline.places import Place
 from prefixguard.induce.search.columns import Field, Node, is_time, opened_json
+from prefixguard.induce.search.places import Place
 from prefixguard.induce.search.spoken_calls import placed, spoken_calls
 from prefixguard.induce.search.spoken_names import role_of, value_of
 from prefixguard.lexicon import Meaning, affinity, path_names
@@ -369,6 +369,8 @@ def _spoken(node: Node, names: bool) -> Iterator[CallForm]:
     for one in {f.place: f for f in (*(f for f in fields if f.place in calling), *long)}.values():
         called = one.place in calling
         texts = {i: v for i, v in one.values.items() if isinstance(v, str)}
+        if len(set(texts.values())) < 0.05 * len(texts):  # the name of a kind, that is no command
+            continue
         for form in spoken_calls(list(texts.values()), most=2, called=called) if texts else ():
             found = value_of(placed(form.test, "@.text", "@.body"))
             covers = frozenset(i for i, v in islice(texts.items(), 2000) if found(v) is not MISSING)
@@ -436,7 +438,8 @@ def joins_of(calls: Node, results: Node) -> dict[Place, tuple[Field, Field, floa
     own = bool(calls.each and results.each) and lists[0] != lists[1]  # may stand in one event, but not in one list
     for scopes, where in ((calls.runs, results.runs), (calls.owner, results.owner))[: 1 + own]:
         for made in ids_of(calls, scopes):
-            by = {(scopes[i], v): calls.owner[i] for i, v in made.values.items() if not isinstance(v, bool)}
+            ids = {i: v for i, v in made.values.items() if isinstance(v, str | int) and not isinstance(v, bool)}
+            by = {(scopes[i], v): calls.owner[i] for i, v in ids.items()}
             for brought in results.fields.values():
                 found = _meeting(made, brought, by, where, results, own)
                 if found is not None and (made.place not in out or found > out[made.place][2]):

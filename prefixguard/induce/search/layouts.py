@@ -11,12 +11,12 @@ from statistics import median
 from typing import Any
 
 from prefixguard.errors import PrefixGuardError
-from prefixguard.induce.offline.globs import narrow
-from prefixguard.induce.offline.places import Place, find, first, spell
 from prefixguard.induce.samples import Kind, SampleFile
 from prefixguard.induce.search.columns import INSIDE, Node, is_attributes, is_time, opened_json, written
 from prefixguard.induce.search.evidence import MOST_EVENTS, Evidence
 from prefixguard.induce.search.given import given_layouts
+from prefixguard.induce.search.globs import narrow
+from prefixguard.induce.search.places import Place, find, first, spell
 from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import Adapter, canonical
 from prefixguard.stepview.events import expand, opened
@@ -54,6 +54,16 @@ class Layout:
             "schema": SCHEMA, "name": "candidate", "version": "1.0.0", "description": "", "container": self.container,
             "run": {}, "events": self.events, **more, "rules": written(list(rules)),
         }  # fmt: skip
+
+    @property
+    def likely(self) -> float:
+        """The prior of its candidates: less where the elements of a document that is a list make one run together."""
+        path = (
+            self.events.get("flatten", [self.events.get("path")])[0] if isinstance(self.events, dict) else self.events
+        )
+        crossed = "runs" not in self.container and isinstance(path, str) and path.startswith("$[*]") and path != "$[*]"
+        inner = isinstance(self.events, dict) and "flatten" in self.events and path == "$[*]"
+        return -1.5 if crossed or inner else 0.5
 
     @property
     def sight(self) -> str:
@@ -333,7 +343,7 @@ def _wider(layout: Layout, evidence: Evidence) -> Iterator[Layout]:
             )
     if isinstance(events, str) and events.endswith("[*]") and "[*]" not in events[:-3]:
         runs = [run.found.run for run in evidence.runs(adapter)]
-        for path, is_like in _closing(runs, events, layout, evidence.names):
+        for path, is_like in [] if "group_by" in layout.container else _closing(runs, events, layout, evidence.names):
             last = {"list": [path if is_like else {"object": {"closing": path}}]}
             both = {"list": [{"object": {"items": events[:-3]}}, {"object": {"items": last}}]}
             wide = {"flatten": [both, "@.items[*]"]}
@@ -391,11 +401,16 @@ def _grouped(evidence: Evidence) -> Iterator[Layout]:
             (*p, None) for p, one in lists if one.mass > 0.5 * total and INSIDE not in p and one.form != "columns"
         ][: 3 if kind is not Kind.TEXT else 0]
         for place in elements:
-            below = [(f.path, e) for f, value in documents for e in (find(value, place) if place else [value])]
-            below = [(path, e) for path, e in below if isinstance(e, dict)]
+            held = [
+                (f.path, one) for f, value in documents for one in (find(value, place[:-1]) if place else [[value]])
+            ]
+            below = [
+                ((path, i if place else 0), e) for i, (path, one) in enumerate(held)
+                for e in find(one, (None,)) if isinstance(e, dict)
+            ]  # fmt: skip
             if len(below) < 4:
                 continue
-            holding = dict.fromkeys(path for path, _ in below)
+            holding = dict.fromkeys(path for (path, _), _ in below)
             others = [file.path for file in evidence.samples.files if file.path not in holding]
             form = "csv" if kind is Kind.TEXT else kind.value
             container: dict[str, Any] = {"format": form, "files": narrow(holding, others)}
@@ -420,14 +435,20 @@ def _csv_tables(evidence: Evidence) -> list[tuple[SampleFile, Any]]:
     return max(found.values(), key=len, default=[])
 
 
-def _groups(elements: Sequence[tuple[str, dict[str, Any]]], evidence: Evidence) -> list[tuple[Any, float]]:
-    """Fields that gather elements into runs: ids that several share, in every element, and that differ."""
-    values: dict[Place, list[tuple[str, Any]]] = defaultdict(list)
-    for path, element in elements:
+#: Where a thing stands: the file, and which list of it.
+_Holder = tuple[str, int]
+
+
+def _groups(elements: Sequence[tuple[_Holder, dict[str, Any]]], evidence: Evidence) -> list[tuple[Any, float]]:
+    """Fields that gather elements into runs: ids that several share, in every element, and that differ. What most of
+    the lists have, such as names of speakers, gathers parts of different runs."""
+    values: dict[Place, list[tuple[_Holder, Any]]] = defaultdict(list)
+    holders = len({holder for holder, _ in elements})
+    for holder, element in elements:
         for place in _id_places(element):
             value = first(element, place)
             if isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= 80:
-                values[place].append((path, value))
+                values[place].append((holder, value))
     out = []
     n = len(elements)
     for place, found in values.items():
@@ -440,20 +461,25 @@ def _groups(elements: Sequence[tuple[str, dict[str, Any]]], evidence: Evidence) 
         digits = sum(any(c.isdigit() for c in value) for value in counts) / len(counts)
         long = median(len(value) for value in counts) >= 6
         texts = all(isinstance(value, str) for _, value in found)
-        files: dict[str, set[str]] = defaultdict(set)
-        for path, value in found:
-            files[str(value)].add(path)
-        alone = sum(len(paths) == 1 for paths in files.values()) / len(files)  # an id of a run stays in its file
+        held_by: dict[str, set[_Holder]] = defaultdict(set)
+        for holder, value in found:
+            held_by[str(value)].add(holder)
+        if holders >= 3 and sum(map(len, held_by.values())) > 0.5 * holders * len(held_by):
+            continue
+        files = [{path for path, _ in holding} for holding in held_by.values()]
+        alone = sum(len(paths) == 1 for paths in files) / len(files)  # an id of a run stays in its file
         path = spell("@", place)
         named = affinity(path, Meaning.RUN_ID) if evidence.names else 0.5
         worth = 0.4 * (digits > 0.7) + 0.3 * long + 0.2 * texts + 0.6 * alone + 0.6 * named - 0.1 * len(place)
-        if digits > 0.5 or alone > 0.9 or named >= 0.8:
+        if (texts and digits > 0.5) or alone > 0.9 or named >= 0.8:  # a number that comes again elsewhere is a count
             group = path if other is None else {"first": [path, spell("@", other)]}
             out.append((group, worth - 0.6 * (alone < 0.7)))
     return sorted(out, key=lambda item: -item[1])[:3]
 
 
-def _completing(place: Place, known: Mapping[str, int], elements: Sequence[tuple[str, dict[str, Any]]]) -> Place | None:
+def _completing(
+    place: Place, known: Mapping[str, int], elements: Sequence[tuple[_Holder, dict[str, Any]]]
+) -> Place | None:
     """The place of the id in elements that have it elsewhere: the first line of a run calls it otherwise."""
     without = [element for _, element in elements if first(element, place) is None]
     hits = Counter(p for element in without for p in _id_places(element) if str(first(element, p)) in known)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.search.evidence import Evidence
+from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.lexicon import Meaning, affinity, path_names
 from prefixguard.stepview import Adapter
 
@@ -87,3 +87,38 @@ def _paths(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for inner in value:
             yield from _paths(inner)
+
+
+#: Agents of one set at most, and of their events that must say who speaks.
+MOST_AGENTS, LEAST_NAMED = 40, 0.5
+
+
+def with_agents(spec: Mapping[str, Any], evidence: Evidence) -> dict[str, Any]:
+    """The spec whose rules read the name of who speaks, where a field of events is called so and has a few values."""
+    adapter = Adapter({**spec, "run": {}, "hidden": [], "waived": []})
+    events = [e for run in evidence.runs(adapter) for e in evidence.events(adapter, run) if isinstance(e, dict)]
+    named = Counter(key for event in events for key in event if isinstance(event[key], str) and key.isidentifier())
+    read = {text for rule in spec["rules"] for key in ("tool", "when", "arguments") for text in _texts(rule.get(key))}
+    likely = []
+    for key, n in named.items():
+        says = {event[key] for event in events if isinstance(event.get(key), str)}
+        few = 2 <= len(says) <= min(MOST_AGENTS, max(2, 0.5 * n))
+        if few and n >= LEAST_NAMED * len(events) and f"@.{key}" not in read:
+            likely.append((affinity(key, Meaning.AGENT), key))
+    best, key = max(likely, default=(0.0, ""))
+    if best < LEAST_NAMED or any("agent" in rule for rule in spec["rules"]):
+        return dict(spec)
+    acting = ("say", "call", "step")
+    rules = [
+        {**rule, "agent": f"^.{key}" if "each" in rule else f"@.{key}"} if rule["emit"] in acting else rule
+        for rule in spec["rules"]
+    ]
+    return {**spec, "rules": rules}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        yield str(key)
+        yield from _texts(inner)

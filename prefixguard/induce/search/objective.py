@@ -18,10 +18,10 @@ from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import AdapterError, PrefixGuardError
-from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.search.columns import opened_json
 from prefixguard.induce.search.evidence import MOST_EVENTS, Evidence, FoundRun
 from prefixguard.induce.search.naming import named_parts, named_runs
+from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.lexicon import words as name_words
 from prefixguard.stepview import Adapter, StepRecord, canonical
 from prefixguard.stepview.events import expand, opened
@@ -282,6 +282,8 @@ def _terms(read: Sequence[_RunReading]) -> dict[str, float]:
     explained = total = doubled = written = again_and_again = within = inside = 0
     everywhere = Counter(word for one in read for word in one.said)
     boiler = {word for word, n in everywhere.items() if len(read) >= 4 and n == len(read)}
+    if len(boiler) == len(everywhere):  # the runs say nothing else
+        boiler = set()
     for one in read:
         told: Counter[str] = Counter()
         given: Counter[str] = Counter()

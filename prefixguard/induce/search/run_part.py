@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from prefixguard.errors import AdapterError, PrefixGuardError
-from prefixguard.induce.proposal import Asker, Choice, LeftOut, Mapped, Option, Proposal, take_first
+from prefixguard.errors import AdapterError
+from prefixguard.induce.proposal import Asker, Choice, LeftOut, Mapped, Option
 from prefixguard.induce.search.beside import columns_beside
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.raw_places import spelled
@@ -23,9 +23,6 @@ from prefixguard.induce.search.seen_runs import HEAD, Values, read_value, see_ru
 from prefixguard.induce.search.told_text import text_columns
 from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import MISSING, Adapter, canonical
-
-#: From here on what the older rules did not find is taken.
-LIKELY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,53 +87,6 @@ def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, st
         tuple(LeftOut(path, "read by no record; not known to be there while a run goes on") for path in hidden),
         tuple(part.choices), tuple(part.notes), _cut(spec, outcome),
     )  # fmt: skip
-
-
-def surer_run(proposal: Proposal, evidence: Evidence, hints: Mapping[str, str]) -> Proposal:
-    """A proposal of the older rules with the outcome and the task of this way of weighing, where that is sure of them,
-    or the rules found none and they are likely. Its questions on these take the place of those that were open."""
-    spec = {key: value for key, value in proposal.spec.items() if key not in ("run", "waived")}
-    try:
-        part = run_part(Candidate(spec, "rules"), evidence, hints=hints, ask=take_first)
-    except PrefixGuardError:
-        return proposal
-    before = proposal.spec.get("run", {})
-    asked = {choice.field for choice in part.choices}
-    found = {one.field: one for one in part.mapped if one.field in ("outcome", "task")}
-    sure = {
-        name: one
-        for name, one in found.items()
-        if (one.confidence >= SURE and name not in asked) or (one.confidence >= LIKELY and name not in before)
-    }
-    run = {**before, **{name: part.run[name] for name in sure}}
-    if run == before:
-        return proposal
-    made = {**proposal.spec, **part.extra, "run": run}
-    if "outcome" in sure:
-        made["rules"] = [*part.rules_before, *(rule for rule in spec["rules"] if rule not in part.rules_before)]
-        made["waived"] = [*proposal.spec.get("waived", ()), *part.waived]
-    try:
-        Adapter(made)
-    except AdapterError:
-        return proposal
-    notes = (*(n for n in proposal.notes if not _tells(n, sure)), *(n for n in part.notes if _tells(n, sure)))
-    return replace(
-        proposal,
-        spec=made,
-        mapped=(*(one for one in proposal.mapped if one.field not in sure), *sure.values()),
-        choices=(
-            *(choice for choice in proposal.choices if choice.field not in sure),
-            *(choice for choice in part.choices if choice.field in sure),
-        ),
-        notes=notes,
-    )
-
-
-def _tells(note: str, fields: Mapping[str, Any]) -> bool:
-    """Is it a sentence on one of these fields?"""
-    begins = {"outcome": ("Outcome from", "No outcome", "The outcome", "Nearest", "Which value", "One side"),
-              "task": ("No task id",)}  # fmt: skip
-    return any(note.startswith(begins[name]) for name in fields)
 
 
 _ORDER = ("id", "task", "groups", "preamble", "outcome", "labels")

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prefixguard.errors import AdapterError
-from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.proposal import Asker, Choice, Mapped
 from prefixguard.induce.search.raw_places import JSON, Place, event_places, spelled
 from prefixguard.induce.search.run_fields import Keys, Weighed, is_prose
 from prefixguard.induce.search.run_tasks import begun_alike
 from prefixguard.induce.search.seen_runs import HEAD, Seen, SeenRun, Values
+from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import MISSING, Adapter, canonical
 

@@ -182,7 +182,8 @@ def _counts(keys: Keys, files: Sequence[str]) -> bool:
         by.setdefault(file, []).append(key)
     whole = [found for found in by.values() if len(found) > 1]
     return bool(whole) and all(
-        sorted(map(str, found)) == sorted(str(i + first) for i in range(len(found))) for found in whole
+        sorted(map(str, found)) == sorted(str(i + first) for i in range(len(found)))
+        for found in whole
         for first in (int("0" not in found),)
     )
 

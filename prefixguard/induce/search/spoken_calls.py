@@ -76,9 +76,7 @@ class SpokenCall:
 Body = Callable[[CallFrame, list[str], int], Iterator[SpokenCall]]
 
 
-def spoken_calls(
-    texts: Sequence[str], at: Any = "@.body", most: int = 4, called: bool = False
-) -> list[SpokenCall]:
+def spoken_calls(texts: Sequence[str], at: Any = "@.body", most: int = 4, called: bool = False) -> list[SpokenCall]:
     """The forms of calls in what an agent said, the surest first; none where the texts are speech.
 
     at: value of the text in the spec. most: forms of different tools that are told. called: the name of their field

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from prefixguard.induce.offline.status import StatusForm, infer_status
 from prefixguard.induce.proposal import LeftOut, Mapped
 from prefixguard.induce.search.columns import Node
 from prefixguard.induce.search.evidence import Evidence
+from prefixguard.induce.search.status import StatusForm, infer_status
 from prefixguard.lexicon import path_names, polarity
 from prefixguard.stepview import Adapter
 from prefixguard.stepview.parser import Parser
@@ -77,9 +77,7 @@ def _results(spec: Mapping[str, Any], number: int, evidence: Evidence) -> tuple[
     return [one[0] for one in texts], [one[1] for one in texts], [one[2] for one in texts]
 
 
-def read_by_rule(
-    spec: Mapping[str, Any], number: int, value: Any, evidence: Evidence
-) -> list[list[tuple[str, Any]]]:
+def read_by_rule(spec: Mapping[str, Any], number: int, value: Any, evidence: Evidence) -> list[list[tuple[str, Any]]]:
     """What a value is in the events that this rule takes, a list for each run: its text, and the element it is read
     from. Events in which it is nothing are left out. PrefixGuardError where the value is none."""
     adapter = Adapter(_probe(spec, number, value))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hand_written import TOWNS, chats, folder, propose_now, steps, wanted
+from hand_written import TOWNS, chats, folder, propose, steps, wanted
 
 from prefixguard.induce.proposal import Choice
 from prefixguard.trace import Outcome
@@ -51,12 +51,12 @@ def flat(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ],
 )
 def test_runs_are_read_wherever_they_stand(files: dict[str, Any], tmp_path: Path) -> None:
-    _, runs = propose_now(tmp_path, files)
+    _, runs = propose(tmp_path, files)
     assert sorted(steps(run) for run in runs) == sorted(wanted(i) for i in range(6))
 
 
 def test_outcome_task_and_id_are_found(tmp_path: Path) -> None:
-    proposal, runs = propose_now(tmp_path, {"all.json": chats()})
+    proposal, runs = propose(tmp_path, {"all.json": chats()})
     assert [run.outcome for run in runs] == OUTCOMES * 3
     assert [run.task_id for run in runs] == [f"trip-{i % 3}" for i in range(6)]
     assert [run.run_id for run in runs] == [f"run-{i}" for i in range(6)]
@@ -64,7 +64,7 @@ def test_outcome_task_and_id_are_found(tmp_path: Path) -> None:
 
 
 def test_what_is_said_before_a_call_and_what_was_asked_are_kept(tmp_path: Path) -> None:
-    _, runs = propose_now(tmp_path, {"all.json": chats()})
+    _, runs = propose(tmp_path, {"all.json": chats()})
     first, *_, last = runs[0].records
     assert first.action == "Let me search as number 0 of 0."
     assert "A seat to Oslo on day 0, please." in first.observation
@@ -78,13 +78,13 @@ def test_members_of_a_zip_are_documents(tmp_path: Path) -> None:
     with zipfile.ZipFile(samples / "runs.zip", "w") as archive:
         for i, run in enumerate(chats()):
             archive.writestr(f"{i}.json", json.dumps(run))
-    _, runs = propose_now(tmp_path, {})
+    _, runs = propose(tmp_path, {})
     assert [steps(run) for run in runs] == [wanted(i) for i in range(6)]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_one_run_is_enough_where_roles_have_their_names(n: int, tmp_path: Path) -> None:
-    _, runs = propose_now(tmp_path, {"run.json": chats(n) if n > 1 else chats(1)[0]})
+    _, runs = propose(tmp_path, {"run.json": chats(n) if n > 1 else chats(1)[0]})
     assert [steps(run) for run in runs] == [wanted(i) for i in range(n)]
 
 
@@ -107,7 +107,7 @@ def test_parallel_calls_keep_their_own_results(tmp_path: Path) -> None:
                 ],
             }
         )
-    _, found = propose_now(tmp_path, {"a.json": runs})
+    _, found = propose(tmp_path, {"a.json": runs})
     for i, run in enumerate(found):
         assert [one.result for one in run.records[:3]] == [f"got {i}.{j} out" for j in range(3)]
         assert [one.tool for one in run.records] == ["weather", "map", "weather", "respond"]
@@ -119,7 +119,7 @@ def test_flags_of_results_become_their_status(tmp_path: Path) -> None:
         for j, message in enumerate(run["messages"]):
             if message["role"] == "tool":
                 message["is_error"] = (i + j) % 3 == 0
-    _, found = propose_now(tmp_path, {"a.json": runs})
+    _, found = propose(tmp_path, {"a.json": runs})
     expected = [["error" if m["is_error"] else "ok" for m in r["messages"] if m["role"] == "tool"] for r in runs]
     assert [[str(one.status) for one in run.records[:-1]] for run in found] == expected
 
@@ -137,8 +137,8 @@ def test_what_the_samples_do_not_decide_is_asked_and_the_answer_obeyed(tmp_path:
         return 1 if choice.field == "outcome" else 0
 
     files = {"a.json": near()}
-    first, _ = propose_now(tmp_path / "1", files)
-    other, _ = propose_now(tmp_path / "2", files, ask=second)
+    first, _ = propose(tmp_path / "1", files)
+    other, _ = propose(tmp_path / "2", files, ask=second)
     choice = next(one for one in asked if one.field == "outcome")
     assert first.spec["run"]["outcome"] == choice.options[0].value
     assert other.spec["run"]["outcome"] == choice.options[1].value
@@ -147,8 +147,8 @@ def test_what_the_samples_do_not_decide_is_asked_and_the_answer_obeyed(tmp_path:
 
 @pytest.mark.parametrize("answer", [-1, 99])
 def test_an_answer_that_is_no_option_leaves_the_stated_rule(answer: int, tmp_path: Path) -> None:
-    first, _ = propose_now(tmp_path / "1", {"a.json": near()})
-    other, _ = propose_now(tmp_path / "2", {"a.json": near()}, ask=lambda _: answer)
+    first, _ = propose(tmp_path / "1", {"a.json": near()})
+    other, _ = propose(tmp_path / "2", {"a.json": near()}, ask=lambda _: answer)
     assert other.spec == first.spec
 
 
@@ -157,7 +157,7 @@ def test_the_report_says_what_is_read_and_what_is_left_out(tmp_path: Path) -> No
     for run in runs:
         for j, message in enumerate(run["messages"]):
             message["trace"] = f"opaque-{j}-{run['run_id']}"
-    proposal, _ = propose_now(tmp_path, {"a.json": runs})
+    proposal, _ = propose(tmp_path, {"a.json": runs})
     fields = {one.field for one in proposal.mapped}
     assert {"tool", "arguments", "call_id", "result", "action", "observation", "outcome", "task", "id"} <= fields
     assert all(0 <= one.coverage <= 1 and 0 <= one.confidence <= 1 and one.raw for one in proposal.mapped)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hand_written import chats, propose_now, steps, wanted
+from hand_written import chats, propose, steps, wanted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,19 +47,19 @@ NO_RUNS: dict[str, Any] = {
 def test_what_is_no_run_of_an_agent_is_refused_in_words(name: str, tmp_path: Path) -> None:
     content = NO_RUNS[name]
     with pytest.raises(TraceError) as caught:
-        propose_now(tmp_path, {name: json.dumps(content) if name == "text.json" else content})
+        propose(tmp_path, {name: json.dumps(content) if name == "text.json" else content})
     assert "looks like the events of an agent's runs" in str(caught.value)
     assert "--hint events" in str(caught.value)
 
 
 def test_files_with_nothing_in_them_are_said(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="no file with anything in it"):
-        propose_now(tmp_path, {"a.json": "", "b.jsonl": " \n\n"})
+        propose(tmp_path, {"a.json": "", "b.jsonl": " \n\n"})
 
 
 def test_one_event_is_too_little(tmp_path: Path) -> None:
     with pytest.raises(TraceError):
-        propose_now(tmp_path, {"a.json": {"messages": [{"role": "user", "content": "hi there"}]}})
+        propose(tmp_path, {"a.json": {"messages": [{"role": "user", "content": "hi there"}]}})
 
 
 def nested(depth: int, kind: str) -> Any:
@@ -97,14 +97,14 @@ def in_event(**more: Any) -> list[dict[str, Any]]:
 )
 def test_runs_are_read_all_the_same(files: dict[str, Any], tmp_path: Path) -> None:
     began = time.process_time()
-    _, runs = propose_now(tmp_path, files)
+    _, runs = propose(tmp_path, files)
     assert sorted(steps(run) for run in runs) == sorted(wanted(i) for i in range(6))
     assert time.process_time() - began < 10
 
 
 def test_half_characters_are_read(tmp_path: Path) -> None:
     text = json.dumps(chats()).replace("All is done", "\\ud800 is done").replace("A seat", "\\udfff seat")
-    _, runs = propose_now(tmp_path, {"a.json": text})
+    _, runs = propose(tmp_path, {"a.json": text})
     assert [steps(run) for run in runs] == [wanted(i) for i in range(6)]
 
 
@@ -112,7 +112,7 @@ def test_half_characters_in_names_end_in_an_adapter_or_an_error(tmp_path: Path) 
     for n, name in enumerate(("content", "role", "messages", "run_id", "reward")):
         text = json.dumps(chats()).replace(f'"{name}"', f'"{name[:2]}\\ud800{name[2:]}"')
         try:
-            propose_now(tmp_path / str(n), {"a.json": text})
+            propose(tmp_path / str(n), {"a.json": text})
         except PrefixGuardError as exc:
             assert str(exc).encode("utf-8", "backslashreplace")
 
@@ -123,7 +123,7 @@ def test_events_of_every_type_do_not_stop_those_that_are_right(tmp_path: Path) -
         runs, ([None, {}], [3], ["text"], [[1, 2], True], [{"role": None}], [{"role": ["a"]}]), strict=True
     ):
         run["messages"] += odd
-    _, found = propose_now(tmp_path, {"a.json": runs})
+    _, found = propose(tmp_path, {"a.json": runs})
     assert [steps(run)[:3] for run in found] == [wanted(i)[:3] for i in range(6)]
 
 
@@ -139,7 +139,7 @@ def test_names_that_look_like_paths_are_names(tmp_path: Path) -> None:
     text = json.dumps(chats())
     for name, other in odd.items():
         text = text.replace(json.dumps(name) + ":", json.dumps(other) + ":")
-    _, runs = propose_now(tmp_path, {"a.json": text})
+    _, runs = propose(tmp_path, {"a.json": text})
     assert [steps(run) for run in runs] == [wanted(i) for i in range(6)]
 
 
@@ -147,7 +147,7 @@ def test_values_that_look_like_paths_or_patterns_are_values(tmp_path: Path) -> N
     text = json.dumps(chats())
     for name, other in {"assistant": "$.x", "tool": "(a+)+$", "user": "@[*]", "system": "^"}.items():
         text = text.replace(f'"role": "{name}"', f'"role": "{other}"')
-    _, runs = propose_now(tmp_path, {"a.json": text})
+    _, runs = propose(tmp_path, {"a.json": text})
     assert [steps(run)[:3] for run in runs] == [wanted(i)[:3] for i in range(6)]
 
 
@@ -175,4 +175,4 @@ def test_any_json_ends_in_an_adapter_or_an_error_of_ours(
     files = {"a.jsonl": values} if lines else {f"{i}.json": value for i, value in enumerate(values) if value != ""}
     with suppress(PrefixGuardError):
         told = {name: json.dumps(value) if isinstance(value, str) else value for name, value in files.items()}
-        propose_now(root, told)
+        propose(root, told)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from prefixguard.induce.proposal import Choice, Option, Proposal, take_first
+from prefixguard.induce.proposal import Choice, take_first
 from prefixguard.induce.samples import open_samples
 from prefixguard.induce.search.evidence import Candidate, Evidence
-from prefixguard.induce.search.run_part import RunPart, run_part, surer_run
+from prefixguard.induce.search.run_part import RunPart, run_part
 from prefixguard.stepview import Adapter, read_runs
 
 RULES = [
@@ -354,41 +354,3 @@ def test_ways_to_tell_an_outcome(tmp_path: Path, told: Callable[[int], dict[str,
     folder = Folder(tmp_path, {"a.json": runs})
     assert folder.outcomes() == "fs" * 6
     assert [path for path in folder.part.hidden if next(iter(told(0))) in path]
-
-
-def test_a_proposal_of_the_rules_gets_the_outcome_that_the_search_is_sure_of(tmp_path: Path) -> None:
-    scores = (0.2, 0.71, 0.69, 0.9, 0.3, 0.8, 0.65, 0.95)
-    folder = Folder(
-        tmp_path, {"runs/a.json": many(8, reward=lambda i: scores[i]), "runs/config.json": {"pass_mark": 0.7}},
-        container={"format": "json", "runs": "$[*]", "files": "runs/a.json"},
-    )  # fmt: skip
-    half = {"of": "$.reward", "type": "number", "success": {"ge": 0.5}, "failure": {"lt": 0.5}}
-    guess = Choice("outcome", (Option("half", half, 0.3, ""),), 0, "")
-    spec = {**folder.spec, "run": {"id": "$.x", "outcome": half}}
-    ruled = Proposal(spec, choices=(guess,), notes=("Outcome from x",))
-    evidence = Evidence(open_samples(tmp_path))
-    try:
-        surer = surer_run(ruled, evidence, {})
-        assert surer.spec["run"]["outcome"]["success"] == {"ge": 0.7} and surer.spec["run"]["id"] == "$.x"
-        assert not surer.choices and [note for note in surer.notes if note.startswith("Outcome from $.reward")]
-        vague = Folder(tmp_path / "vague", {"a.json": many(8, verdict=lambda i: ("alpha", "beta")[i % 2])})
-    finally:
-        evidence.close()
-    evidence = Evidence(open_samples(tmp_path / "vague"))
-    try:
-        same = Proposal({**vague.spec, "run": {"id": "$.x"}})
-        assert surer_run(same, evidence, {}) is same
-    finally:
-        evidence.close()
-
-
-def test_what_the_rules_did_not_find_is_taken_where_it_is_likely_and_the_question_stays(tmp_path: Path) -> None:
-    files = {f"{'kept' if i % 2 else 'undone'}/r{i}.json": {"messages": turns(3)} for i in range(8)}
-    folder = Folder(tmp_path, files, container="json")
-    evidence = Evidence(open_samples(tmp_path))
-    try:
-        surer = surer_run(Proposal({**folder.spec, "run": {}}), evidence, {})
-    finally:
-        evidence.close()
-    assert surer.spec["run"]["outcome"] == folder.part.run["outcome"]
-    assert [choice.field for choice in surer.choices] == ["outcome"]

@@ -48,8 +48,7 @@ def bench() -> Any:
 @pytest.mark.parametrize("name", ["segments", "converse_envelope", "typed_events", "numbered_object", "tag_strings"])
 @pytest.mark.parametrize("seed", [3, 8])
 def test_a_format_is_read_as_it_was(bench: Any, name: str, seed: int) -> None:
-    propose = bench.engine("search")
-    found = bench.measure(bench.FORMATS[name], propose, seed, 11, None)
+    found = bench.measure(bench.FORMATS[name], seed, 11, None)
     assert {figure: found[figure] for figure in ("records", "tools", "results")} == pytest.approx(
         {"records": 1.0, "tools": 1.0, "results": 1.0}, abs=0.05
     ), found["why"]

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import Any
 
-from prefixguard.induce.offline.places import Place
-from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.search.columns import MOST_KINDS, Field, KindSplit, Node, by_type, kinds_of, written
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.forms import (
@@ -24,12 +22,16 @@ from prefixguard.induce.search.forms import (
     together,
 )
 from prefixguard.induce.search.layouts import Layout, layouts
+from prefixguard.induce.search.places import Place
+from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.lexicon import Meaning, affinity, words
 from prefixguard.stepview import canonical
 
 Rule = dict[str, Any]
 #: Calls below this worth are no calls; ways to tell kinds apart that are tried; second guesses of a split.
 _LEAST_WORTH, _MOST_SPLITS, _MOST_GUESSES = 0.75, 3, 4
+#: Calls of this worth are calls: what tells two such forms apart is how many events hold one.
+_SURE = 1.2
 #: Kinds with names that say nothing, from which on they are a team.
 _LEAST_TEAM = 3
 #: Elements of a list that are compared with calls.
@@ -67,13 +69,13 @@ def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
     node = layout.node()
     splits: list[KindSplit | None] = list(kinds_of(node)[:_MOST_SPLITS])
     splits += [deep for split in splits if split is not None and (deep := _finer(split, evidence.names)) is not None]
-    pooled = [one for split in splits if split is not None and (one := _pooled(split)) is not None]
-    for split in [*pooled, *splits, None]:
+    pooled = [one for split in splits if split is not None for one in (_pooled(split), split) if one is not None]
+    for split in [*pooled, None]:
         nodes = [part for one in (split.nodes if split is not None else [node]) for part in by_type(one)]
         by = split.by if split is not None else "nothing"
         why = f"events at {layout.events}, {layout.why}, kinds by {by}"
         for spec, blocks in islice(_specs(layout, nodes, evidence), 1 + _MOST_GUESSES):
-            yield Candidate(spec, "events", 0.5, why, blocks)
+            yield Candidate(spec, "events", layout.likely, why, blocks)
 
 
 def _finer(split: KindSplit, names: bool) -> KindSplit | None:
@@ -121,9 +123,7 @@ def _pooled(split: KindSplit) -> KindSplit | None:
 Blocks = tuple[tuple[tuple[Rule, ...], ...], ...]
 
 
-def _specs(
-    layout: Layout, nodes: Sequence[Node], evidence: Evidence
-) -> Iterator[tuple[dict[str, Any], Blocks]]:
+def _specs(layout: Layout, nodes: Sequence[Node], evidence: Evidence) -> Iterator[tuple[dict[str, Any], Blocks]]:
     kinds = [_kind(node, evidence) for node in nodes]
     _meet(kinds, evidence.names)
     _hear(kinds)
@@ -156,7 +156,7 @@ def _kind(node: Node, evidence: Evidence) -> EventKind:
     for inner in _below(node):
         calls += [form for form in calls_of(inner, names)[:1] if form.worth >= _LEAST_WORTH]
     most = max((_spread(form) for form in calls), default=1)
-    calls = sorted(calls, key=lambda form: -form.worth - 0.6 * _spread(form) / most)
+    calls = sorted(calls, key=lambda form: -min(form.worth, _SURE) - 0.6 * _spread(form) / most)
     own = next((form for form in calls if form.node is node and form.rest is None), None)
     without = own.places if own is not None else ()
     return EventKind(node, texts_of(node, without, names=names), calls)
@@ -165,6 +165,12 @@ def _kind(node: Node, evidence: Evidence) -> EventKind:
 def _spread(form: CallForm) -> int:
     """How many events hold such a call."""
     return len({form.node.owner[i] for i in form.covers})
+
+
+def _apart(one: CallForm, other: CallForm) -> bool:
+    """Do other events hold the calls of the other form: two ways of one set to write calls?"""
+    mine, theirs = ({form.node.owner[i] for i in form.covers} for form in (one, other))
+    return len(theirs & mine) <= 0.1 * len(theirs)
 
 
 def _below(node: Node) -> Iterator[Node]:
@@ -375,9 +381,12 @@ def _bare_rules(kind: EventKind, part: str, text: TextForm | None) -> list[Rule]
     if part in ("call", "agent", "thought") and (own is not None or inner is not None):
         first = own is not None and inner is not None and kind.calls.index(own) < kind.calls.index(inner)
         form = own if own is not None and (part == "call" or inner is None or first) else inner
+        other = inner if form is own else own
         if form is not None:
             rules.append(_call(kind, form, when, spoken, without))
-            if behind and form is inner:
+            if other is not None and _apart(form, other):
+                rules.append(_call(kind, other, when, spoken, without))
+            elif behind and form is inner:
                 rules[-1]["then"] = "continue"
                 rules += behind
                 when[form.node.each] = {"present": False}

@@ -10,6 +10,7 @@ from prefixguard.induce.search.columns import Node
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.forms import CallForm, TextForm, calls_of, complement, objects_of, texts_of, together
 from prefixguard.induce.search.layouts import Layout, layouts
+from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.lexicon import Meaning, affinity
 
 #: Ways to read the call that are tried for a layout.
@@ -19,8 +20,22 @@ _MOST_FORMS = 3
 def propose(evidence: Evidence) -> Iterator[Iterator[Candidate]]:
     """Of every layout the candidates, likeliest first."""
     for layout in layouts(evidence):
-        if all(isinstance(e, dict | list) for run in layout.events_of for e in run[:50]):
+        objects = all(isinstance(e, dict | list) for run in layout.events_of for e in run[:50])
+        if objects and not (evidence.names and _are_turns(layout.node())):
             yield _of_layout(layout, evidence)
+
+
+def _are_turns(node: Node) -> bool:
+    """Does a field of nearly all elements name sides that speak in turns, the agent and who asks it? No element is a
+    step of both then."""
+    for one in node.fields.values():
+        if one.kind == "word" and one.share >= 0.9 and len(one.place) <= 2:
+            sides = {
+                said[0] for value in set(map(str, one.values.values())) if (said := part_of(value)) and said[1] >= 0.9
+            }
+            if {Part.SAY, Part.USER} <= sides:
+                return True
+    return False
 
 
 def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
@@ -29,7 +44,7 @@ def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
     spread = [form for form in forms if len(form.covers) >= 0.3 * len(node.elements)]
     for form in _unlike(spread)[:_MOST_FORMS]:
         for spec in _specs(layout, node, form, evidence):
-            yield Candidate(spec, "rows", 0.5, f"rows at {layout.events}, {layout.why}")
+            yield Candidate(spec, "rows", layout.likely, f"rows at {layout.events}, {layout.why}")
 
 
 def _unlike(forms: Sequence[CallForm]) -> list[CallForm]:

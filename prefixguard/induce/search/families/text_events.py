@@ -103,9 +103,7 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
     return out
 
 
-def _counted(
-    lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, role: Mapping[str, str]
-) -> list[set[str]]:
+def _counted(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, role: Mapping[str, str]) -> list[set[str]]:
     """Heads that count the steps of runs, 1, 2, 3, each with a head of another side that stands once between two of
     them: what is printed around them is no event."""
     starts = sorted(split.starts)

@@ -135,6 +135,7 @@ def _lines_in(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, str]
 
 # --- where runs begin
 
+
 def run_splits(lines: LogLines, marks: Sequence[HeadLine], most: int = 3) -> list[RunSplit]:
     """Ways in which runs may stand in the texts, the surest first."""
     docs = len(lines.docs)

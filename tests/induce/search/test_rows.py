@@ -58,15 +58,6 @@ def test_names_do_not_decide(names: dict[str, str], tmp_path: Path) -> None:
     check(runs)
 
 
-def test_texts_that_only_say_the_others_again_are_left_out(tmp_path: Path) -> None:
-    runs = rows()
-    for run in runs:
-        for step in run["steps"]:
-            step["prompt"] = f"{step['thought']}\n{step['action']}\n{step['observation']}\nWhat next?"
-    _, found = propose(tmp_path, {"a.json": runs})
-    check(found)
-
-
 def test_parallel_lists_are_steps(tmp_path: Path) -> None:
     columns = [
         {
@@ -96,31 +87,3 @@ def test_calls_as_objects_are_steps(tmp_path: Path) -> None:
     _, found = propose(tmp_path, {"a.json": runs})
     first = found[1].records[0]
     assert (first.tool, first.arguments, first.result) == ("open", '{"door":"1-0"}', "door 0 of 1 says hello")
-
-
-def test_what_is_seen_before_the_act_is_an_observation(tmp_path: Path) -> None:
-    """The words of an act come out of the page in its own row, and stand before it."""
-    runs = []
-    for i in range(8):
-        steps = []
-        for j in range(6):
-            links = [f"link{(i * 7 + j * 3 + k) % 50:02d}" for k in range(3)]
-            steps.append({"page": f"[Page {i}.{j}] {' | '.join(links)} [Back]", "action": f"click[{links[j % 3]}]"})
-        runs.append({"id": f"run-{i}", "steps": steps})
-    _, found = propose(tmp_path, {"a.json": runs})
-    record = found[2].records[3]
-    assert record.observation.startswith("[Page 2.3]")
-    assert record.result == ""
-
-
-def test_what_comes_back_is_a_result(tmp_path: Path) -> None:
-    runs = []
-    for i in range(8):
-        steps = [
-            {"action": f"click[link{(i * 7 + j) % 50:02d}]", "page": f"You came to link{(i * 7 + j) % 50:02d}, {j}"}
-            for j in range(6)
-        ]
-        runs.append({"id": f"run-{i}", "steps": steps})
-    _, found = propose(tmp_path, {"a.json": runs})
-    assert found[2].records[3].result == "You came to link17, 3"
-    assert found[2].records[3].tool == "click"

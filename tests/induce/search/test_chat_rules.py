@@ -42,33 +42,11 @@ def split(turn: str | None) -> list[dict[str, Any]]:
     return runs
 
 
-def test_an_id_of_the_reply_ties_its_events_to_one_turn(tmp_path: Path) -> None:
-    proposal, found = propose(tmp_path, {"a.json": split("reply")})
-    assert proposal.spec["turn"] == "@.reply"
-    assert [steps(run) for run in found] == [wanted(i) for i in range(6)]
-    assert found[2].records[1].action == "Let me book as number 1 of 2."
-
-
 def test_without_one_there_is_no_turn(tmp_path: Path) -> None:
     proposal, found = propose(tmp_path, {"a.json": split(None)})
     assert "turn" not in proposal.spec
     acts = [[one for one in steps(run) if one[0] != "respond"] for run in found]
     assert acts == [wanted(i)[:3] for i in range(6)]
-
-
-def test_ids_join_within_a_message_unless_calls_of_several_events_are_open(tmp_path: Path) -> None:
-    proposal, _ = propose(tmp_path, {"a.json": chats()})
-    assert proposal.spec["join"] == {"by": "id", "scope": "message", "else": "next"}
-
-
-def test_kinds_that_are_read_alike_share_a_rule(tmp_path: Path) -> None:
-    runs = chats()
-    for i, run in enumerate(runs):
-        run["messages"][1]["role"] = ("user", "human")[i % 2]
-    proposal, found = propose(tmp_path, {"a.json": runs})
-    observing = [rule for rule in proposal.spec["rules"] if rule.get("emit") == "observe"]
-    assert [rule["when"]["@.role"] for rule in observing] == [{"in": ["human", "user"]}]
-    assert [steps(run) for run in found] == [wanted(i) for i in range(6)]
 
 
 def test_nothing_of_the_system_reaches_a_record(tmp_path: Path) -> None:

@@ -37,14 +37,3 @@ def test_an_answer_that_is_said_again_at_the_end_is_read_once(tmp_path: Path) ->
         run["messages"].append({"role": "final_answer", "content": run["messages"][-1]["content"]})
     _, found = propose(tmp_path, {"a.json": runs})
     assert [steps(run) for run in found] == [wanted(i) for i in range(6)]
-
-
-def test_events_that_were_written_twice_are_read_once(tmp_path: Path) -> None:
-    """A session that was resumed: lines are there again, word for word."""
-    files = {}
-    for i, run in enumerate(chats()):
-        lines = [{"uuid": f"u-{i}-{k}-abcdef", **message} for k, message in enumerate(run["messages"])]
-        files[f"{i}.jsonl"] = lines[:4] + lines[3:4] + lines[4:]
-    proposal, found = propose(tmp_path, files)
-    assert proposal.spec["events"]["drop_repeats"] == "@.uuid"
-    assert [steps(run) for run in found] == [wanted(i) for i in range(6)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hand_written import TOWNS, chats, propose, steps, wanted
 
-from prefixguard.errors import ConfigError, TraceError
+from prefixguard.errors import TraceError
 from prefixguard.induce import HINTS
 from prefixguard.induce.fragments import EXAMPLES
 from prefixguard.trace import Outcome
@@ -67,13 +67,6 @@ def read(root: Path, **hints: str) -> tuple[dict[str, Any], list[Any]]:
     return {**proposal.spec, "notes": " ".join(proposal.notes)}, runs
 
 
-def test_without_hints_names_and_shapes_decide(tmp_path: Path) -> None:
-    spec, runs = read(tmp_path)
-    assert [run.outcome for run in runs] == [Outcome.SUCCESS, Outcome.FAILURE] * 4
-    assert steps(runs[0])[0] == ("open", '{"door":0}', "door 0 of 0 creaks")
-    assert spec["run"]["task"] == "$.task_id"
-
-
 @pytest.mark.parametrize(("key", "path"), [("task", "$.puzzle"), ("id", "$.tag")])
 def test_parts_of_the_run_are_taken_from_the_hint(key: str, path: str, tmp_path: Path) -> None:
     spec, _ = read(tmp_path, **{key: path})
@@ -83,41 +76,6 @@ def test_parts_of_the_run_are_taken_from_the_hint(key: str, path: str, tmp_path:
 def test_the_outcome_is_taken_from_the_hint(tmp_path: Path) -> None:
     _, runs = read(tmp_path, outcome="$.happy")
     assert [run.outcome is Outcome.SUCCESS for run in runs] == [i % 4 == 0 for i in range(8)]
-
-
-@pytest.mark.parametrize(
-    ("key", "path", "field", "value"),
-    [
-        ("tool", "@.command", "tool", "push"),
-        ("arguments", "@.extra", "arguments", '{"force":0}'),
-        ("result", "@.smell", "result", "it smells of Oslo at door 0"),
-        ("action", "@.muttered", "action", "not again, Oslo 0"),
-        ("action", "@.said", "action", "I try door 0 of 0 now"),
-    ],
-)
-def test_fields_of_the_record_are_taken_from_the_hint(
-    key: str, path: str, field: str, value: str, tmp_path: Path
-) -> None:
-    _, runs = read(tmp_path, **{key: path})
-    assert getattr(runs[0].records[0], field) == value
-    assert len(runs[0].records) == 4
-
-
-def test_the_status_is_taken_from_the_hint(tmp_path: Path) -> None:
-    _, runs = read(tmp_path, status="@.broken")
-    assert [str(one.status) for one in runs[0].records] == ["ok", "ok", "error", "ok"]
-    _, runs = read(tmp_path / "again", status="@.is_error")
-    assert [str(one.status) for one in runs[0].records] == ["ok", "error", "ok", "ok"]
-
-
-@pytest.mark.parametrize(("path", "ids"), [("@.other_id", "@.for_other"), ("@.for_other", "@.for_other")])
-def test_calls_and_results_meet_by_the_id_of_the_hint(path: str, ids: str, tmp_path: Path) -> None:
-    spec, runs = read(tmp_path, call_id=path)
-    assert {rule.get("call_id") for rule in spec["rules"] if rule.get("emit") in ("call", "result")} == {
-        "@.other_id",
-        ids,
-    }
-    assert steps(runs[3])[2][2] == "door 2 of 3 creaks"
 
 
 def test_events_are_divided_by_the_role_of_the_hint(tmp_path: Path) -> None:
@@ -155,41 +113,10 @@ def test_runs_are_where_the_hint_says(tmp_path: Path) -> None:
     assert len(runs) == 9
 
 
-def test_lines_are_gathered_by_the_id_of_the_hint(tmp_path: Path) -> None:
-    lines = [
-        {"shift": f"shift-{i // 3}", "trip": f"trip-{i}", **message}
-        for i, run in enumerate(chats(6))
-        for message in run["messages"]
-    ]
-    for path, n in (("@.shift", 2), ("@.trip", 6)):
-        proposal, runs = propose(tmp_path / path[2:], {"log.jsonl": lines}, {"runs": path})
-        assert proposal.spec["container"]["group_by"] == path
-        assert len(runs) == n
-
-
-@pytest.mark.parametrize("key", ["role", "tool", "arguments", "call_id", "result", "action", "status"])
-def test_a_hint_that_names_nothing_is_said_and_the_rest_goes_on(key: str, tmp_path: Path) -> None:
-    spec, runs = read(tmp_path, **{key: "@.nowhere"})
-    assert f"{key}=@.nowhere was not followed" in spec["notes"]
-    assert steps(runs[0])[0][:2] == ("open", '{"door":0}')
-
-
 @pytest.mark.parametrize("hints", [{"events": "$.nowhere[*]"}, {"runs": "$.nowhere[*]"}, {"runs": "@.nowhere"}])
 def test_runs_or_events_that_are_nowhere_are_an_error(hints: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="nowhere"):
         propose(tmp_path, {"a.json": chats()}, hints)
-
-
-@pytest.mark.parametrize("path", ["$.a[", "$..a", "$.a["])
-def test_a_path_that_cannot_be_read_is_an_error(path: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="hint events"):
-        propose(tmp_path, {"a.json": chats()}, {"events": path})
-
-
-def test_a_tool_may_be_named_from_the_event_or_from_the_call(tmp_path: Path) -> None:
-    for n, path in enumerate(("@.tool_calls[*].function.name", "@.function.name")):
-        _, runs = propose(tmp_path / str(n), {"a.json": chats()}, {"tool": path})
-        assert [steps(run) for run in runs] == [wanted(i) for i in range(6)]
 
 
 def test_hints_make_runs_of_what_looks_like_none(tmp_path: Path) -> None:
@@ -201,6 +128,81 @@ def test_hints_make_runs_of_what_looks_like_none(tmp_path: Path) -> None:
     _, runs = propose(tmp_path / "2", {"a.json": rooms}, {"runs": "$[*]", "events": "$.rooms[*]", "action": "@.w"})
     assert [len(run.records) for run in runs] == [3] * 4
     assert runs[1].records[2].action == "wall 1 2 is wet"
+
+
+def rows() -> list[dict[str, Any]]:
+    """Runs whose steps have two of everything: what is meant only a person knows."""
+    return [
+        {
+            "run_id": f"r{i}",
+            "success": i % 2 == 0,
+            "steps": [
+                {
+                    "tool": ("open", "close")[j % 2],
+                    "command": ("push", "pull", "turn")[(i + j) % 3],
+                    "args": {"door": j},
+                    "extra": {"force": i, "slow": True} if j % 2 else {"force": i},
+                    "thought": f"I try door {j} of {i} now",
+                    "muttered": f"not again, {TOWNS[i]} number {j}",
+                    "output": f"door {j} of {i} creaks and opens",
+                    "smell": f"it smells of {TOWNS[i]} at door {j}",
+                    "is_error": j == 1,
+                    "broken": j == 2,
+                }
+                for j in range(4)
+            ],
+        }
+        for i in range(8)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "path", "field", "value"),
+    [
+        ("tool", "@.command", "tool", "push"),
+        ("arguments", "@.extra", "arguments", '{"force":0}'),
+        ("arguments", "@.args", "arguments", '{"door":0}'),
+        ("result", "@.smell", "result", "it smells of Oslo at door 0"),
+        ("action", "@.muttered", "action", "not again, Oslo number 0"),
+        ("action", "@.thought", "action", "I try door 0 of 0 now"),
+    ],
+)
+def test_fields_of_steps_are_taken_from_the_hint(key: str, path: str, field: str, value: str, tmp_path: Path) -> None:
+    _, runs = propose(tmp_path, {"all.json": rows()}, {key: path})
+    assert getattr(runs[0].records[0], field) == value
+    assert [len(run.records) for run in runs] == [4] * 8
+
+
+@pytest.mark.parametrize(("path", "at"), [("@.broken", 2), ("@.is_error", 1)])
+def test_the_status_is_taken_from_the_hint(path: str, at: int, tmp_path: Path) -> None:
+    _, runs = propose(tmp_path, {"all.json": rows()}, {"status": path})
+    assert [str(one.status) for one in runs[0].records] == ["error" if j == at else "ok" for j in range(4)]
+
+
+@pytest.mark.parametrize("key", ["tool", "arguments", "call_id", "result", "action", "role", "status"])
+def test_a_hint_that_names_nothing_is_said_and_the_rest_goes_on(key: str, tmp_path: Path) -> None:
+    proposal, runs = propose(tmp_path, {"all.json": chats()}, {key: "@.nowhere"})
+    assert f"{key}=@.nowhere was not followed" in " ".join(proposal.notes)
+    assert runs[0].records[0].tool == "search"
+
+
+def test_a_tool_may_be_named_from_the_event_or_from_the_call(tmp_path: Path) -> None:
+    for n, path in enumerate(("@.tool_calls[*].function.name", "@.function.name")):
+        proposal, runs = propose(tmp_path / str(n), {"a.json": chats()}, {"tool": path})
+        assert [one.tool for one in runs[0].records] == ["search", "book", "search", "respond"]
+        assert "not followed" not in " ".join(proposal.notes)
+
+
+def test_lines_are_gathered_by_the_id_of_the_hint(tmp_path: Path) -> None:
+    lines = [
+        {"shift": f"shift-{i // 3}", "trip": f"trip-{i}", **message}
+        for i, run in enumerate(chats(6))
+        for message in run["messages"]
+    ]
+    for path, n in (("@.shift", 2), ("@.trip", 6)):
+        proposal, runs = propose(tmp_path / path[2:], {"log.jsonl": lines}, {"runs": path})
+        assert proposal.spec["container"]["group_by"] == path
+        assert len(runs) == n
 
 
 def test_every_key_has_a_test() -> None:

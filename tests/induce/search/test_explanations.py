@@ -19,17 +19,3 @@ def test_a_copy_of_what_is_read_is_called_a_copy(tmp_path: Path) -> None:
     left = {one.raw: one.why for one in propose(tmp_path, {"all.json": runs})[0].left_out}
     assert left["@.raw.reply"] == "says again, word for word, what is read"
     assert left["@.raw.finish"] != left["@.raw.reply"]
-
-
-def test_calls_inside_speech_are_listed(tmp_path: Path) -> None:
-    runs = []
-    for n in range(6):
-        messages = [{"role": "user", "content": f"Count the files of folder {n}."}]
-        for i in range(3):
-            text = f"I look into part {i}.\n```bash\nls -l part_{n}_{i} | wc -l\n```"
-            messages.append({"role": "assistant", "content": text})
-            messages.append({"role": "user", "content": f"output: {n + i} files"})
-        runs.append({"task_id": f"t{n}", "passed": n % 2 == 0, "messages": messages})
-    mapped = propose(tmp_path, {"all.json": runs})[0].mapped
-    (one,) = [one for one in mapped if one.field == "tool and arguments"]
-    assert one.raw.startswith("@.content") and one.coverage == 1.0

@@ -14,17 +14,16 @@ from typing import Any
 
 import re2
 
-from prefixguard.induce.offline.text_words import sampled, word_set
 from prefixguard.induce.proposal import LeftOut, Mapped
 
 _BAD_NAME = re.compile(r"(?i)err|fail|exception|fault|timed_?out|timeout|denied|refused|reject|abort|crash|invalid")
 _GOOD_NAME = re.compile(r"(?i)(^|_|\b|is)(ok|okay|success|succeeded|successful|passed|valid|done)(_|\b|$)|success")
 _CODE_NAME = re.compile(r"(?i)exit_?(code|status)?$|return_?code|^rc$|ret_?code|status_?code|exit_?value|errno")
-_BAD_WORDS = word_set(
+_BAD_WORDS = frozenset(
     """
     error errored err fail failed failure exception timeout timedout denied rejected aborted invalid ko bad
     cancelled canceled crashed refused fatal
-    """
+    """.split()  # noqa: SIM905, a list would be longer
 )
 _GOOD_WORDS = frozenset(
     "ok okay success succeeded successful completed complete done passed pass finished valid good".split()  # noqa: SIM905
@@ -60,6 +59,10 @@ _NEGATION = re.compile(
 )
 
 
+#: Texts that are looked at, spread over all; code points of each.
+MOST_TEXTS, LONGEST = 3000, 60_000
+
+
 @dataclass(frozen=True, slots=True)
 class StatusForm:
     """The `status` list of a spec, and where it comes from.
@@ -75,6 +78,12 @@ class StatusForm:
     errors: float
     confidence: float
     why: str
+
+
+def sampled(texts: Sequence[str]) -> list[str]:
+    """At most MOST_TEXTS of the texts, evenly spread, each cut to LONGEST and free of lone surrogates."""
+    step = max(1, -(-len(texts) // MOST_TEXTS))
+    return [text[:LONGEST].encode("utf-8", "replace").decode("utf-8") for text in texts[::step]]
 
 
 def infer_status(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prefixguard.induce.offline.speakers import Part, part_of
+from prefixguard.induce.search.speakers import Part, part_of
 
 
 @pytest.mark.parametrize(

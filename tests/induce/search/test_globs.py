@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.induce.offline.globs import narrow
+from prefixguard.induce.search.globs import narrow
 from prefixguard.trace import glob_pattern
 
 

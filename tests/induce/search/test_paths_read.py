@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from prefixguard.induce import open_samples
-from prefixguard.induce.offline import propose_offline
+from prefixguard.induce.search.door import propose_by_search
 from prefixguard.induce.search.explanations import _read
 
 RULES: list[Any] = [
@@ -50,8 +50,8 @@ def rows(tmp_path: Path) -> Path:
 
 
 def test_a_whole_step_s_tool_and_arguments_are_said_and_no_part_of_them_is_left_out(rows: Path) -> None:
-    made = propose_offline(open_samples(rows), name="rows")
-    said = {(one.raw.partition(" of ")[0], one.field) for one in made.mapped}
+    made = propose_by_search(open_samples(rows), name="rows")
+    said = {(one.raw.partition(" when ")[0], one.field) for one in made.mapped}
     assert {("@.tool", "tool"), ("@.params", "arguments"), ("@.result", "result")} <= said
     left = {one.raw for one in made.left_out}
     assert not {path for path in left if path.startswith("@.params")} and "@.debug" in left
