@@ -48,6 +48,7 @@ from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidel
 from prefixguard.automata.summary.in_effect import in_effect
 from prefixguard.automata.summary.missed import find_missed
 from prefixguard.automata.summary.origin import origin_of
+from prefixguard.automata.summary.parts import alarms_by_part
 from prefixguard.automata.summary.replays import asked_runs, choose_replays, make_replays, replay_kinds
 from prefixguard.automata.summary.state_alarms import rank_states
 from prefixguard.bundle import (
@@ -391,6 +392,7 @@ def _finish(
         looks=helpful_looks(material, done),
         effect=effect,
         missed=find_missed(material, states, walks, thresholds, names_of, examples=examples),
+        parts=alarms_by_part(material, walks, thresholds, names_of, horizon=horizon) if examples else (),
     )
     info = automaton_info(bundle, learned.choice, learned.trials, summary, notes)
     n_steps = len(walks.risks)

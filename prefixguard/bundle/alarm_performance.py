@@ -16,8 +16,9 @@ class AlarmCount:
     """First alarms of one score on the test runs, at a threshold that keeps the budget.
 
     by: what alarms: automaton, teacher, "step number alone", or a group, such as "agent alone". threshold: that must be
-    exceeded; None where there is none, and then nothing alarms. caught: failed runs that alarm. early: those of them
-    with more than the horizon's steps left. lead: median of the steps left; None where none is caught. false_alarms:
+    exceeded; None where there is none, and then nothing alarms, or where a rule holds on training runs and on no test
+    run, so that it is not measured. caught: failed runs that alarm. early: those of them with more than the horizon's
+    steps left. lead: median of the steps left; None where none is caught. false_alarms:
     successful runs that alarm. intervals: 95 %, over tasks, of these as shares; None where a share does not exist.
     """
 

@@ -172,6 +172,8 @@ def _performance(found: AlarmPerformance) -> list[str]:
         return f"{count} of {total}" + (f", {count / total:.0%}{interval}" if total else "")
 
     def row(one: AlarmCount) -> str:
+        if one.threshold is None:
+            return f"| {_plain(one.by)} | not measured | | | |"
         caught = part(one.caught, found.failed, one.caught_interval)
         early = part(one.early, found.failed, one.early_interval)
         lead = "" if one.lead is None else f"{one.lead:g}"

@@ -17,16 +17,19 @@ from tiny_automaton import by_hand
 from prefixguard.alarm import AlarmPolicy, Level, Thresholds, alarm_threshold, run_maximum
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import Strings
+from prefixguard.automata.summary.advice import changes_of_parts
 from prefixguard.automata.summary.alarms import (
     PLAIN_RULE,
-    _cap,
+    _lengths,
     _notes,
     alarm_kappa,
     group_names,
     interval_coverage,
     measure_alarms,
 )
+from prefixguard.automata.summary.doing import deed_names
 from prefixguard.automata.summary.fidelity import Walks, rated
+from prefixguard.automata.summary.parts import alarms_by_part
 from prefixguard.behaviours import PLACES
 from prefixguard.bundle import AlarmCount, AlarmPerformance, Calibration, Platt
 from prefixguard.learn import featurise
@@ -178,15 +181,59 @@ def test_where_runs_are_cut_is_said() -> None:
     """Every other run is cut at eight steps, and has failed."""
     runs = [run_of(f"r{n}", [{"tool": "find"}] * (8 if n % 2 else 3 + n % 3), failed=n % 2 == 1) for n in range(80)]
     sides = {Side.TRAIN: np.arange(40), Side.CALIBRATION: np.arange(40, 60), Side.TEST: np.arange(60, 80)}
-    said = "No training run has more than 8 steps, and 50 % have as many, of which 100 % failed: near step 8 the number"
-    assert _cap(lay_out(featurise(runs), sides, teach=False)).startswith(said)
-    assert "A test run has" not in _cap(lay_out(featurise(runs), sides, teach=False))
+    said = "No training run has more than 8 steps, and 50 % have as many, of which 100 % failed (100 % repeat a call"
+    assert _lengths(lay_out(featurise(runs), sides, teach=False)).startswith(said)
+    assert "A test run has" not in _lengths(lay_out(featurise(runs), sides, teach=False))
     runs[70] = run_of("r70", [{"tool": "find"}] * 11, failed=False)
-    assert _cap(lay_out(featurise(runs), sides, teach=False)).endswith(
+    assert _lengths(lay_out(featurise(runs), sides, teach=False)).endswith(
         " A test run has 11: past step 8 nothing was learned."
     )
     spread = [run_of(f"r{n}", [{"tool": "find"}] * (3 + n % 40), failed=n % 2 == 1) for n in range(80)]
-    assert _cap(lay_out(featurise(spread), sides, teach=False)) == ""
+    assert _lengths(lay_out(featurise(spread), sides, teach=False)) == ""
+
+
+def test_runs_longer_than_any_test_run_and_a_rule_that_holds_on_none_are_said_to_be_unmeasured() -> None:
+    """Every fourth training run, all failed, repeats a call to step 8; no test run does, and none has more than 3."""
+    short = [{"tool": "find", "arguments": str(k), "result": str(k)} for k in range(3)]
+    loop = [{"tool": "find", "arguments": "x", "result": "none"}] * 8
+    runs = [run_of(f"r{n}", loop if n < 60 and n % 4 == 0 else short, failed=n % 2 == 0) for n in range(100)]
+    sides = {Side.TRAIN: np.arange(40), Side.CALIBRATION: np.arange(40, 60), Side.TEST: np.arange(60, 100)}
+    it = learned(lay_out(featurise(runs), sides, teach=False), "memoryless")
+    ours = calibration(0.99)
+    found = measure_alarms(it.material, it.automaton, walks_of(it, ours, ours), good_runs(it), ours, ours, horizon=3)
+    assert found.rows[3] == AlarmCount(PLAIN_RULE, None, 0, 0, None, 0, None, None, None)
+    rule, lengths = found.notes[-2:]
+    assert rule.startswith("The plain rule holds on no test run, and on 10 of 20 failed and 0 of 20 successful")
+    assert lengths.startswith("No test run has more than 3 steps; 25 % of training runs have, up to 8, and 100 %")
+    assert "(100 % repeat a call, a message or failures, of the other runs 0 %)" in lengths
+
+
+def test_alarms_are_counted_by_kind_of_task_and_by_group() -> None:
+    """Two kinds of task and two agents; all of one agent's failures alarm, none of the other's, whose calls repeat."""
+    same, good = {"tool": "find", "arguments": "x", "result": "some"}, {"tool": "read", "arguments": "y"}
+    runs = []
+    for n in range(160):
+        steps = [good] if n % 2 else [{"tool": "boom"}] if n % 4 else [same, same, same]
+        run = run_of(f"r{n}", steps, failed=n % 2 == 0, task=f"{'db' if n % 8 < 4 else 'os'}:{n}")
+        runs.append(replace(run, groups={"agent": "loud" if n % 4 > 1 else "still"}))
+    sides = {Side.TRAIN: np.arange(40), Side.CALIBRATION: np.arange(40, 60), Side.TEST: np.arange(60, 160)}
+    it = learned(lay_out(featurise(runs), sides, teach=False), "memoryless")
+    corpus, test = it.material.corpus, it.material.test
+    loud = np.repeat([corpus.groups[r]["agent"] == "loud" and bool(corpus.failed[r]) for r in test], it.test.lengths)
+    levels = [Level.ALARM if one else Level.OK for one in loud.tolist()]
+    walks = Walks(it.test, it.test_states, it.unseen, it.risks, levels, it.risks, levels)
+    found = alarms_by_part(it.material, walks, calibration(0.5).thresholds, deed_names(it.material), horizon=3)
+    rows = [(one.by, one.value, one.failed, one.caught, one.successful, one.false_alarms) for one in found]
+    assert sorted(rows[:2]) == [("kind of task", "db", 24, 12, 24, 0), ("kind of task", "os", 26, 13, 26, 0)]
+    assert sorted(rows[2:]) == [("agent", "loud", 25, 25, 25, 0), ("agent", "still", 25, 0, 25, 0)]
+    still = next(one for one in found if one.value == "still")
+    assert still.missed == 25 and still.ends == "searches: find(x) (25 of 25)"
+    assert [one.name for one in still.behaviours] == ["same_call_same_result"]
+    assert still.intervals[0] is not None and still.intervals[0][0] == 0 < still.intervals[0][1] < 0.2
+    (first, *_) = changes_of_parts(found)
+    assert first.startswith("Agent still: 25 of 25 failures raise no alarm. Of these 25, and of its successes 0 of 25")
+    silent = [replace(still, behaviours=())]
+    assert "No behaviour of the catalogue is more frequent" in next(changes_of_parts(silent))
 
 
 def test_a_row_that_alarms_only_as_runs_end_does_not_do_as_well() -> None:

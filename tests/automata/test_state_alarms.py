@@ -427,7 +427,7 @@ def test_behaviours_that_missed_failures_have_more_often_are_advised_on() -> Non
 
 
 def test_calls_that_look_are_told_of_where_their_runs_fail_less() -> None:
-    """By hand: of 40 runs those that list first succeed; all read a page, and reading it is told of no more."""
+    """By hand: of 40 runs those that list first succeed; all read a page, and of that nothing is told."""
     lists, reads = {"tool": "list_tables", "result": "a"}, {"tool": "read_page", "result": "b"}
     runs = [run_of(f"r{n}", [lists, reads] if n % 2 else [reads], failed=n % 8 != 1, task=f"t{n}") for n in range(80)]
     sides = {Side.TRAIN: np.arange(80), Side.CALIBRATION: np.arange(0), Side.TEST: np.arange(0)}
@@ -435,15 +435,15 @@ def test_calls_that_look_are_told_of_where_their_runs_fail_less() -> None:
     found = helpful_looks(material, deeds(material, deed_names(material)))
     assert found == (LookInRuns("list_tables", 40, 30, 40, 40),)
     (said,) = what_helps(found)
-    assert "list_tables (75 % of 40 training runs with it failed, 100 % of the 40 others)." in said
+    assert "list_tables (75 % of 40 training runs that begin so failed, 100 % of the 40 others)." in said
     assert list(what_helps(())) == []
 
 
 def test_calls_that_fail_often_are_advised_on_with_their_error() -> None:
     failing = [FailingCall("click", "Invalid action!", 30, 0.08, (3, 4)), FailingCall("search", "", 9, 0.02, ())]
     one, other = changes_of_failing(failing, 9)
-    assert one.startswith('Click fails with "Invalid action!": 8.0 % of training steps; most steps of states 3, 4. To')
-    assert other.startswith("Search fails with errors that begin in many ways: 2.0 % of training steps. To change: ")
+    assert one.startswith('Calls of click fail with "Invalid action!": 8.0 % of training steps; most steps of states')
+    assert other.startswith("Calls of search fail with errors that begin in many ways: 2.0 % of training steps.")
 
 
 def test_what_the_alarm_does_in_effect_is_said() -> None:

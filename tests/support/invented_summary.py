@@ -17,6 +17,7 @@ from prefixguard.automata.strings import fallback_of
 from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Origin, Replay, StateAlarms
 from prefixguard.automata.summary.calls_in_runs import FailingCall, LookInRuns
 from prefixguard.automata.summary.missed import MissedFailures, MoreOften, TwinRuns
+from prefixguard.automata.summary.parts import PartAlarms
 from prefixguard.automata.summary.replays import ReplayStep
 from prefixguard.bundle import UNSEEN, AlarmCount, AlarmPerformance, Automaton, state_names
 
@@ -171,6 +172,13 @@ def invented_summary(
             ),
             ends=((text("writes: book_reservation", 5), 33, 120), ("speaks", 8, 38)),
             behaviours=(MoreOften("call_as_text", 12, 3),),
+            lengths=(1, 2, *range(8, 88)),
+        ),
+        parts=(
+            PartAlarms(
+                "kind of task", text("airline", 2), 60, 20, 100, 4, ((0.2, 0.5), (0.01, 0.1)), text("speaks", 4), ()
+            ),
+            PartAlarms("agent", text("alpha", 1), 5, 5, 8, 0, (None, None), "", ()),
         ),
     )
 

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from prefixguard.automata.picture.scene import figures_of
 from prefixguard.automata.summary import AutomatonSummary, StateAlarms
-from prefixguard.automata.summary.advice import changes, changes_of_failing, changes_of_missed, what_helps
+from prefixguard.automata.summary.advice import (
+    changes,
+    changes_of_failing,
+    changes_of_missed,
+    changes_of_parts,
+    what_helps,
+)
 from prefixguard.automata.summary.alarms import PLAIN_RULE
 from prefixguard.automata.summary.missed import MissedFailures
 from prefixguard.automata.summary.state_figures import StateFigures
@@ -16,6 +22,8 @@ from prefixguard.results import Block, Bullets, Column, Facts, Folded, TableBloc
 
 #: Code points kept of a sentence.
 _LETTERS = 900
+#: Columns of the states that are left out where they are empty.
+_OPTIONAL = ("Whose steps", "Flags")
 
 
 def effect_blocks(summary: AutomatonSummary) -> Iterator[Block]:
@@ -46,21 +54,42 @@ def alarm_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     rows = [_row(one, found) for one in found.rows]
     head = [Column("Alarm by", "words"), *(Column(name, "number") for name in names)]
     yield TableBlock.of("", head, rows, marked=[0])
+    yield from _parts(summary)
     yield Facts(tuple(_facts(found)))
 
 
-def _row(one: AlarmCount, found: AlarmPerformance) -> list[str | tuple[str, str]]:
-    def part(count: int, total: int, ends: tuple[float, float] | None) -> tuple[str, str]:
-        share = f", {share_text(count / total)}" if total else ""
-        return f"{count:,} of {total:,}", f"{share[2:]} {percents(ends)}".strip()
+def _parts(summary: AutomatonSummary) -> Iterator[Block]:
+    """First alarms by kind of task and by each group."""
+    if not summary.parts:
+        return
+    names = ("Failures caught", "False alarms")
+    head = [Column("Runs of", "words"), *(Column(name, "number") for name in names), Column("Most misses end", "words")]
+    rows: list[list[str | tuple[str, str]]] = [
+        [
+            f"{one.by}: {one.value}",
+            _share(one.caught, one.failed, one.intervals[0]),
+            _share(one.false_alarms, one.successful, one.intervals[1]),
+            one_line(one.ends, _LETTERS),
+        ]
+        for one in summary.parts
+    ]
+    yield Text("The automaton's first alarms by what the runs name; fewer than ten runs have no interval.")
+    yield TableBlock.of("", head, rows)
 
+
+def _share(count: int, total: int, ends: tuple[float, float] | None) -> tuple[str, str]:
+    share = f"{share_text(count / total)} {percents(ends)}".strip() if total else ""
+    return f"{count:,} of {total:,}", share
+
+
+def _row(one: AlarmCount, found: AlarmPerformance) -> list[str | tuple[str, str]]:
     if one.threshold is None:
-        return [one.by, "no threshold"]
+        return [one.by, "holds on no test run: not measured" if one.by == PLAIN_RULE else "no threshold"]
     return [
         one.by,
-        part(one.caught, found.failed, one.caught_interval),
-        part(one.false_alarms, found.successful, one.false_alarm_interval),
-        part(one.early, found.failed, one.early_interval),
+        _share(one.caught, found.failed, one.caught_interval),
+        _share(one.false_alarms, found.successful, one.false_alarm_interval),
+        _share(one.early, found.failed, one.early_interval),
         "–" if one.lead is None else f"{one.lead:g}",
     ]
 
@@ -92,7 +121,8 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
         yield Text(earliest, "care")
     yield from (Text(one_line(one.on_threshold, _LETTERS), "care") for one in summary.ranked if one.on_threshold)
     failing = changes_of_failing(summary.failing, sum(one.entered for one in figures))
-    sentences = (*changes(summary.ranked), *failing, *changes_of_missed(summary.missed), *what_helps(summary.looks))
+    missed = (*changes_of_missed(summary.missed), *changes_of_parts(summary.parts))
+    sentences = (*changes(summary.ranked), *failing, *missed, *what_helps(summary.looks))
     todo = tuple(one_line(sentence, 4_000) for sentence in sentences)
     nothing = ("No failed test run raised an alarm. What states and symbols advise is in their panels.",)
     yield Bullets(todo or nothing, "What to change")
@@ -130,7 +160,10 @@ def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str
     ]
     by_risk, possible = (min((span[which] for span in spans), default=1) for which in (0, 1))
     why = "no state has" if by_risk == possible else "no training or test run came to a state with"
-    said = [f"No alarm before step {possible}: {why} a risk above the threshold earlier."] * (possible > 1)
+    short = sum(length < possible for length in summary.missed.lengths)
+    failed = count_text(summary.missed.failed, "failed test run")
+    ended = f" {short:,} of {failed} end before, and cannot be caught." * (short > 0)
+    said = [f"No alarm before step {possible}: {why} a risk above the threshold earlier.{ended}"] * (possible > 1)
     if summary.alarm is not None and summary.watch >= summary.alarm:
         said.append(
             f"It never says WATCH: it says ALARM above {summary.risks.risk(summary.alarm)}, the lowest threshold that "
@@ -221,7 +254,8 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
                 " ".join(filter(None, (*one.flags, one.doubt, one.on_threshold))),
             ]
         )
-    return TableBlock.of("", [*head, *words], rows)
+    told = [at for at, name in enumerate((*head, *words)) if name.name not in _OPTIONAL or any(row[at] for row in rows)]
+    return TableBlock.of("", [[*head, *words][at] for at in told], [[row[at] for at in told] for row in rows])
 
 
 def _usual(state: StateFigures, risks: RiskWords) -> tuple[str, str]:

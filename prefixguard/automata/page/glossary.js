@@ -7,7 +7,7 @@ const COLUMNS = [
   ["condition", "What defines it", null],
   ["tools", "Tools and statuses", null],
   ["count", "Steps", (symbol) => -symbol.count],
-  ["change", "Risk change", (symbol) => -(symbol.risk_change ?? 0)],
+  ["change", "Risk change", (symbol) => -(symbol.thin ? 0 : symbol.risk_change ?? 0)],
   ["examples", "Example steps", null],
 ];
 
@@ -27,7 +27,7 @@ function glossaryRow(symbol, at, links) {
     condition: [quote(symbol.condition), symbol.advice && small(`To change: ${symbol.advice}`)],
     tools: [shares(symbol.tools), shares(symbol.statuses)],
     count: [number(symbol.count), small(share(symbol.share)), symbol.earliest > 1 && small(`first at step ${symbol.earliest}`)],
-    change: signed(symbol.risk_change),
+    change: symbol.thin ? small("too few held-out runs") : signed(symbol.risk_change),
     examples: symbol.examples.length ? symbol.examples.map(example) : "–",
   };
   const kind = { count: "number", change: "number" };

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from prefixguard.automata.page.words import words_of
 from prefixguard.automata.summary import AutomatonSummary, Entry
-from prefixguard.automata.summary.wording import count_text, one_line, share_text, signed_text
+from prefixguard.automata.summary.wording import change_text, count_text, one_line, share_text
 from prefixguard.results import Block, Column, Heading, TableBlock, Text, escaped, to_markdown
 
 #: Code points kept of a name (gloss, tool, term), of a sentence (example) and of a definition, which is of use whole.
@@ -42,7 +42,7 @@ def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
             _gloss(e),
             f"{e.count:,}",
             share_text(e.share),
-            signed_text(e.risk_change),
+            change_text(e.risk_change, thin=e.thin),
             *((_history(e),) if tells else ()),
         )
         for e in met
@@ -73,7 +73,7 @@ def _facts(summary: AutomatonSummary, entry: Entry, *, tells: bool) -> Iterator[
             yield name, ", ".join(f"{one_line(what, NAME_LETTERS) or '–'} {share_text(share)}" for what, share in pairs)
     yield "Steps", f"{entry.count:,}, {share_text(entry.share)} of all"
     yield "First step", f"no training run had it before step {entry.earliest}"
-    yield "Mean risk change", signed_text(entry.risk_change)
+    yield "Mean risk change", change_text(entry.risk_change, thin=entry.thin)
     if tells:
         yield "Rests on earlier steps", _history(entry)
     for number, example in enumerate(entry.examples, 1):

@@ -57,6 +57,8 @@ def _facts(origin: Origin) -> Iterator[tuple[str, str, str]]:
     )
     for name, n, values in origin.groups:
         yield f"{name[:1].upper()}{name[1:]}s", f"{n:,}", _listed(values, n)
+    if not origin.groups:
+        yield "Who", "not told", "no group, such as agents, tells these runs apart: no figure stands beside a name's"
     if origin.tools[0]:
         yield "Tools", f"{origin.tools[0]:,}", _listed(origin.tools[1], origin.tools[0])
     yield "Automaton", origin.automaton[:_ID], "SHA-256 of automaton.json"

@@ -13,6 +13,7 @@ from prefixguard.automata.summary.entries import Entry
 from prefixguard.automata.summary.fidelity import Fidelity
 from prefixguard.automata.summary.missed import MissedFailures
 from prefixguard.automata.summary.origin import Origin
+from prefixguard.automata.summary.parts import PartAlarms
 from prefixguard.automata.summary.replays import Replay
 from prefixguard.automata.summary.state_alarms import StateAlarms
 from prefixguard.automata.summary.wording import RiskWords
@@ -32,7 +33,8 @@ class AutomatonSummary:
     what the expressions in definitions mean, a sentence each, with the words behind those that rest on words. does: of
     states and of symbols, what the agent does there, a sentence; "" where no training step is. failing: the calls that
     fail most often. looks: calls that look whose runs fail less. effect: what the alarms do in effect, a few sentences;
-    "" without test runs. missed: failed test runs that raise no alarm.
+    "" without test runs. missed: failed test runs that raise no alarm. parts: first alarms by kind of task and by each
+    group; () where values of groups are left out.
     """
 
     name: str
@@ -58,6 +60,7 @@ class AutomatonSummary:
     looks: tuple[LookInRuns, ...]
     effect: str
     missed: MissedFailures
+    parts: tuple[PartAlarms, ...]
 
     @property
     def sounds_above(self) -> float:
@@ -71,4 +74,4 @@ class AutomatonSummary:
         return RiskWords.of((self.watch, self.alarm), said)
 
 
-__all__ = ["AutomatonSummary", "Entry", "Fidelity", "MissedFailures", "Origin", "Replay", "StateAlarms"]
+__all__ = ["AutomatonSummary", "Entry", "Fidelity", "MissedFailures", "Origin", "PartAlarms", "Replay", "StateAlarms"]

@@ -8,12 +8,15 @@ from collections.abc import Iterator, Sequence
 
 from prefixguard.automata.summary.calls_in_runs import FailingCall, LookInRuns
 from prefixguard.automata.summary.missed import MissedFailures
+from prefixguard.automata.summary.parts import PartAlarms
 from prefixguard.automata.summary.state_alarms import StateAlarms
 from prefixguard.automata.summary.wording import count_text, share_text
 from prefixguard.behaviours import BY_NAME
 
 #: States, and behaviours of missed failures, of which it is said what to change.
 _SHOWN, _MISSED = 5, 3
+#: Failures without an alarm of one group that are told of.
+_MANY = 10
 
 
 def changes(ranked: Sequence[StateAlarms]) -> Iterator[str]:
@@ -65,20 +68,39 @@ def changes_of_failing(failing: Sequence[FailingCall], entered: int) -> Iterator
         states = ", ".join(map(str, one.states))
         where = f"; most steps of state{'s' * (len(one.states) > 1)} {states}" if 0 < len(one.states) < entered else ""
         yield (
-            f"{one.what[0].upper()}{one.what[1:]} fails with {of}: {share_text(one.share)} of training steps{where}. "
+            f"Calls of {one.what} fail with {of}: {share_text(one.share)} of training steps{where}. "
             "To change: let what comes back say what would be accepted there, or offer nothing else."
         )
+
+
+def changes_of_parts(parts: Sequence[PartAlarms]) -> Iterator[str]:
+    """Of kinds of task and groups most of whose failures raise no alarm, a sentence or two each; most such failures
+    first."""
+    blind = [one for one in parts if one.missed >= _MANY and 2 * one.missed >= one.failed]
+    for one in sorted(blind, key=lambda one: (-one.missed, one.by, one.value))[:_MISSED]:
+        who = f"{one.by[:1].upper()}{one.by[1:]} {one.value}"
+        said = f"{who}: {one.missed:,} of {one.failed:,} failures raise no alarm. "
+        for more in one.behaviours[:1]:
+            of = BY_NAME[more.name]
+            said += (
+                f"Of these {more.missed:,}, and of its successes {more.successful:,} of {one.successful:,}: "
+                f"{of.sentence} To change: {of.advice}"
+            )
+        if not one.behaviours:
+            said += "No behaviour of the catalogue is more frequent in these than in its successes: read them. "
+            said += f"Most end so: {one.ends}." if one.ends else ""
+        yield said.rstrip()
 
 
 def what_helps(looks: Sequence[LookInRuns]) -> Iterator[str]:
     """What agents look at in runs that fail less often, a sentence."""
     parts = (
-        f"{one.what} ({share_text(one.failed / one.runs)} of {one.runs:,} training runs with it failed, "
+        f"{one.what} ({share_text(one.failed / one.runs)} of {one.runs:,} training runs that begin so failed, "
         f"{share_text(one.others_failed / one.others)} of the {one.others:,} others)"
         for one in looks
     )
     if said := "; ".join(parts):
         yield (
-            f"Agents that look first fail less, the strongest first: {said}. Where yours can and does not, try telling "
-            "it to. This goes with success and is not shown to cause it: other agents may do it."
+            f"Runs that begin by looking fail less, the strongest first: {said}. Where yours can and does not, try "
+            "telling it to. This goes with success and is not shown to cause it: other agents may do it."
         )

@@ -34,6 +34,8 @@ CAPPED_SHARE = 0.05
 _PRIOR = 5.0
 _NAME, _GROUPS = 60, 8
 _NO_EVIDENCE = "its alarms are no evidence that behaviour is seen"
+#: Behaviours that say that a run goes round in circles.
+_LOOPS = ("same_call_same_result", "alternating_calls", "same_message", "errors_in_a_row")
 #: What a user has without a model: behaviours of the catalogue, each an alarm as soon as it holds.
 PLAIN_RULE = "plain rule: three errors in a row, or the same call with the same result again"
 _OF_RULE = ("errors_in_a_row", "same_call_same_result")
@@ -89,6 +91,7 @@ def measure_alarms(
         row("teacher", parts[1], teacher.thresholds.alarm, teacher.policy),
         least("step number alone", *(_counted(material, runs) for runs in (material.test, drawn))),
     ]
+    unmeasured = ""
     if (held := material.corpus.held) is not None:
         places, first = [PLACES[name] for name in _OF_RULE], material.corpus.first
         of_runs: Scores = [
@@ -96,6 +99,8 @@ def measure_alarms(
             for r in material.test.tolist()
         ]
         rows.append(row(PLAIN_RULE, of_runs, 0.5, AlarmPolicy()))
+        if unmeasured := _rule_in_training(material, held[:, places], of_runs):
+            rows[-1] = AlarmCount(PLAIN_RULE, None, 0, 0, None, 0, None, None, None)
     silent = []
     for name in group_names(material):
         known, setting = (by_value(material, name, runs) for runs in (material.test, drawn))
@@ -121,7 +126,15 @@ def measure_alarms(
         cells=cells,
         said={level.value: said[level.value] / len(walks.levels) for level in Level if said[level.value]},
         notes=tuple(
-            filter(None, (*_notes(failures, n - failures, rows, policy.budget, horizon), *silent, _cap(material)))
+            filter(
+                None,
+                (
+                    *_notes(failures, n - failures, rows, policy.budget, horizon),
+                    *silent,
+                    unmeasured,
+                    _lengths(material),
+                ),
+            )
         ),
     )
 
@@ -204,20 +217,55 @@ def group_names(material: Material) -> list[str]:
     return [name for name, n in counts.items() if 2 <= n < len(known) / 2][:_GROUPS]
 
 
-def _cap(material: Material) -> str:
-    """At how many steps runs are cut, where many end at the greatest length, a sentence; else ""."""
-    lengths, failed = (of[material.pool] for of in (material.corpus.lengths, material.corpus.failed))
-    longest = int(lengths.max(initial=0))
+def _rule_in_training(material: Material, held: NDArray[np.uint8], tested: Scores) -> str:
+    """Where the plain rule holds on no test run, on how many training runs it does, a sentence; else ""."""
+    corpus, pool = material.corpus, material.pool
+    if any(score.any() for score in tested):
+        return ""
+    holds = np.array([bool((held[corpus.first[r] : corpus.first[r + 1]] > 0).any()) for r in pool.tolist()], dtype=bool)
+    failed = corpus.failed[pool]
+    if not holds.any():
+        return ""
+    return (
+        f"The plain rule holds on no test run, and on {int((holds & failed).sum()):,} of {int(failed.sum()):,} failed "
+        f"and {int((holds & ~failed).sum()):,} of {int((~failed).sum()):,} successful training runs: what it catches "
+        "is not measured here."
+    )
+
+
+def _lengths(material: Material) -> str:
+    """Whether test runs are as long as training runs, else at how many steps runs are cut, where many end at the
+    greatest length; "" where there is nothing to say."""
+    corpus = material.corpus
+    lengths, failed = (of[material.pool] for of in (corpus.lengths, corpus.failed))
+    tested = int(corpus.lengths[material.test].max(initial=0))
+    longest, beyond = int(lengths.max(initial=0)), lengths > tested
+    if tested and len(lengths) and beyond.mean() >= CAPPED_SHARE:
+        many, lost = (share_text(float(part.mean())) for part in (beyond, failed[beyond]))
+        return (
+            f"No test run has more than {count_text(tested, 'step')}; {many} of training runs have, up to {longest}, "
+            f"and {lost} of these failed{_loops(material, beyond)}: nothing is measured of such runs here."
+        )
     at = lengths == longest
     if not len(lengths) or at.mean() < CAPPED_SHARE or longest == lengths.min():
         return ""
     many, lost = (share_text(float(part.mean())) for part in (at, failed[at]))
-    tested = int(material.corpus.lengths[material.test].max(initial=0))
-    beyond = f" A test run has {tested:,}: past step {longest} nothing was learned." if tested > longest else ""
+    past = f" A test run has {tested:,}: past step {longest} nothing was learned." if tested > longest else ""
     return (
         f"No training run has more than {count_text(longest, 'step')}, and {many} have as many, of which {lost} "
-        f"failed: near step {longest} the number of the step alone tells the outcome.{beyond}"
+        f"failed{_loops(material, at)}: near step {longest} the number of the step alone tells the outcome.{past}"
     )
+
+
+def _loops(material: Material, these: NDArray[np.bool_]) -> str:
+    """How many of these training runs go round in circles, and how many of the others."""
+    corpus, pool = material.corpus, material.pool
+    if corpus.held is None:
+        return ""
+    held = corpus.held[:, [PLACES[name] for name in _LOOPS]]
+    loops = np.array([bool((held[corpus.first[r] : corpus.first[r + 1]] > 0).any()) for r in pool.tolist()], dtype=bool)
+    parts = [share_text(float(loops[of].mean())) if of.any() else "none" for of in (these, ~these)]
+    return f" ({parts[0]} repeat a call, a message or failures, of the other runs {parts[1]})"
 
 
 def _notes(failed: int, successful: int, rows: Sequence[AlarmCount], budget: float, horizon: int) -> Iterator[str]:

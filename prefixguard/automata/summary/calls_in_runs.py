@@ -1,4 +1,4 @@
-"""Calls that fail often, and calls that look whose runs fail less, on training runs."""
+"""Calls that fail often, and calls that look with which runs begin that fail less, on training runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from prefixguard.automata.material import Material
 from prefixguard.behaviours import PLACES
 
-#: Failing calls that are told of, each at this share of the training steps or more; and calls that look, where runs
-#: with them fail so much less often, and both these and the others are of so many tasks.
+#: Failing calls that are told of, each at this share of the training steps or more; and first calls that look, where
+#: runs that begin so fail so much less often, and both these and the others are of so many tasks.
 _FAILING, _FAILING_SHARE = 3, 0.01
 _MUCH, _LOOK_TASKS = 0.1, 20
 _LOOKING = ("reads", "searches", "tests")
@@ -32,8 +32,8 @@ class FailingCall:
 
 @dataclass(frozen=True, slots=True)
 class LookInRuns:
-    """A call that looks (reads, searches, tests) and works: in how many training runs it is, and how many of these
-    failed; the same of the runs without it."""
+    """A call that looks (reads, searches, tests): how many training runs begin with it, whatever came back, and how
+    many of these failed; the same of the other runs."""
 
     what: str
     runs: int
@@ -43,7 +43,7 @@ class LookInRuns:
 
     @property
     def gain(self) -> float:
-        """How much rarer failures are in runs with it."""
+        """How much rarer failures are in runs that begin with it."""
         return self.others_failed / self.others - self.failed / self.runs
 
 
@@ -60,17 +60,17 @@ def failing_calls(done: NDArray[np.object_], states: NDArray[np.int32]) -> tuple
 
 
 def helpful_looks(material: Material, done: NDArray[np.object_]) -> tuple[LookInRuns, ...]:
-    """The calls that look whose training runs fail much less often than the others, the greatest difference first."""
-    corpus, pool = material.corpus, material.pool
+    """The calls that look where runs that begin with them fail much less often than the others, the greatest difference
+    first."""
+    corpus, pool, places = material.corpus, material.pool, [PLACES[name] for name in _LOOKING]
     if corpus.held is None or not len(pool):
         return ()
-    run = np.repeat(pool, corpus.lengths[pool])
-    steps = np.concatenate([np.arange(corpus.first[r], corpus.first[r + 1]) for r in pool.tolist()])
-    looks = (corpus.held[steps][:, [PLACES[name] for name in _LOOKING]] > 0).any(axis=1)
     having = defaultdict[str, set[int]](set)
-    for r, deed, is_look in zip(run.tolist(), done.tolist(), looks.tolist(), strict=True):
-        if is_look and deed.tool and not deed.failing:
-            having[deed.what].add(r)
+    ends = np.cumsum(corpus.lengths[pool]).tolist()
+    for r, first, end in zip(pool.tolist(), [0, *ends], ends, strict=False):
+        at = next((at for at in range(first, end) if done[at].tool), None)
+        if at is not None and corpus.held[int(corpus.first[r]) + at - first, places].any():
+            having[done[at].what].add(r)
     every, found = set(pool.tolist()), []
     for what, there in having.items():
         rest = every - there

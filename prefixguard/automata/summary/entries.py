@@ -19,6 +19,7 @@ from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import before
 from prefixguard.automata.summary.doing import DeedNames
+from prefixguard.automata.summary.state_figures import state_figures
 from prefixguard.behaviours import BY_NAME, CONSEQUENCES
 from prefixguard.bundle import Automaton
 from prefixguard.errors import DataError
@@ -55,7 +56,8 @@ class Entry:
     count: training steps with it; share: of all. risk_change: mean change of the outcome risk, over steps, that it
     brings. reads_history: whether it depends on earlier steps of the run, not on the step alone. advice: what the
     agent's developers can do about it; "" where nothing is known. earliest: the first step, from 1, at which any
-    training run had it; 0 where none had. A symbol that none has before a late step tells the step too.
+    training run had it; 0 where none had. A symbol that none has before a late step tells the step too. thin:
+    whether most of its steps end in states of thin evidence, so that the risk change rests on little.
     """
 
     symbol: int
@@ -71,6 +73,7 @@ class Entry:
     reads_history: bool
     advice: str = ""
     earliest: int = 0
+    thin: bool = False
 
 
 def make_entries(
@@ -103,7 +106,7 @@ def make_entries(
     known = automaton.visits[automaton.start] > 0
     earlier[strings.first[:-1]] = automaton.risk[automaton.start, 0, 1] if known else base
     contrasts = _contrasts(material.matrix[steps], symbols, alphabet.map.n_symbols)
-    statuses = _statuses(material)
+    statuses, thin = _statuses(material), np.array([one.thin for one in state_figures(automaton)])
     shown = _examples(material, steps, symbols, alphabet.map.n_symbols) if examples else None
     entries: list[Entry] = []
     for k, contrast in enumerate(contrasts):
@@ -130,6 +133,7 @@ def make_entries(
                 reads_history=alphabet.reads_history[k],
                 advice=alphabet.advice[k] if alphabet.advice else "",
                 earliest=int(strings.index[mine].min()) if count else 0,
+                thin=bool(count and thin[states[mine]].mean() > 0.5),
             )
         )
     often = Counter(entry.gloss for entry in entries if entry.gloss != _NOT_MET)

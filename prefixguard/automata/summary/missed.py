@@ -54,7 +54,8 @@ class MissedFailures:
     the first step to the last, a successful run of the test or the training side has too. twins: two such runs; None
     where there are none on the test side, or texts are left out. ends: what the last step of missed failures is, in
     words, with how many they are and how many successful runs end so; the most frequent first. behaviours: those with
-    an advice that missed failures have more often than successes, tasks counted once, beyond chance.
+    an advice that missed failures have more often than successes, tasks counted once, beyond chance. lengths: steps of
+    the failed test runs, ascending.
     """
 
     failed: int
@@ -64,6 +65,7 @@ class MissedFailures:
     twins: TwinRuns | None
     ends: tuple[tuple[str, int, int], ...]
     behaviours: tuple[MoreOften, ...]
+    lengths: tuple[int, ...]
 
 
 def find_missed(
@@ -96,8 +98,9 @@ def find_missed(
         missed=len(missed),
         alike=sum(paths[i] in of_success for i in missed),
         twins=_twins(material, paths, missed, good) if examples else None,
-        ends=_ends(material, missed, good, names, examples=examples),
-        behaviours=_more_often(material, missed, good),
+        ends=ends_of(material, missed, good, names, examples=examples),
+        behaviours=more_often(material, missed, good),
+        lengths=tuple(sorted(walks.strings.lengths[failed].tolist())),
     )
 
 
@@ -126,9 +129,11 @@ def _twins(
     return TwinRuns(names[0], names[1], same_task, tuple(zip(paths[found[0]], *lines, strict=True)))
 
 
-def _ends(
-    material: Material, missed: Sequence[int], good: Sequence[int], names: DeedNames, *, examples: bool
+def ends_of(
+    material: Material, missed: Sequence[int], good: Sequence[int], names: DeedNames, *, examples: bool = True
 ) -> tuple[tuple[str, int, int], ...]:
+    """What the last steps of missed failures are, in words, each with how many they are and how many of the successful
+    runs `good` end so; the most frequent first. missed, good: places among the test runs."""
     held = material.corpus.held
     if held is None:
         return ()
@@ -148,7 +153,7 @@ def _ends(
     return tuple(found)
 
 
-def _more_often(material: Material, missed: Sequence[int], good: Sequence[int]) -> tuple[MoreOften, ...]:
+def more_often(material: Material, missed: Sequence[int], good: Sequence[int]) -> tuple[MoreOften, ...]:
     """By Fisher's exact test, one-sided; runs of one task and outcome count as one, which has a behaviour if half of
     them have.
 

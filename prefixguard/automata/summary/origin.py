@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from prefixguard.automata.material import Material
 from prefixguard.automata.summary.alarms import group_names
+from prefixguard.automata.summary.parts import task_kinds
 from prefixguard.automata.summary.shared_names import short_names
 from prefixguard.automata.summary.wording import both_ends, one_line
 from prefixguard.bundle import Bundle
@@ -16,8 +17,6 @@ from prefixguard.runtime import plain
 #: Values of a group, tools and kinds of task that are named, and letters of each.
 NAMED = 6
 _LETTERS = 48
-#: Kinds of task that there may be.
-_KINDS = 12
 
 Shares = tuple[tuple[str, float], ...]
 
@@ -68,9 +67,7 @@ def origin_of(
     corpus = material.corpus
     used = [material.pool, material.held_out, material.alarm, material.test]
     every = sorted(run for side in used for run in side.tolist())
-    prefixes = [corpus.task_ids[run].partition(":") for run in every]
-    kinds = Counter(prefix for prefix, _, _ in prefixes)
-    told = examples and all(colon for _, colon, _ in prefixes) and 1 < len(kinds) <= _KINDS
+    kinds = Counter(task_kinds(material).values())
     groups = []
     for name in group_names(material):
         short = short_names(corpus.groups[run].get(name, "") for run in every)
@@ -87,7 +84,7 @@ def origin_of(
         failed=int(corpus.failed[every].sum()),
         sides=(len(used[0]), len(used[1]), len(used[2]), len(used[3])),
         groups=tuple(groups),
-        kinds=_shares(kinds) if told else (),
+        kinds=_shares(kinds) if examples else (),
         tools=(len(tools), _shares(tools)),
         teacher=bundle.id,
         backend=one_line(str(bundle.manifest.get("backend", "")), 40),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 #: Names of so many letters are short enough; in longer ones tokens that more than this share of all names have are
 #: left out.
-SHORT = 24
+SHORT = 20
 COMMON = 1 / 3
 _TOKEN = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
 _MOST = 400  # letters of a name that are looked at
@@ -55,8 +55,9 @@ def short_names(values: Iterable[str]) -> dict[str, str]:
     most = max(min(2, len(known) - 1), COMMON * len(known))
     left_out = {token for token, n in common.items() if n > most}
     found = {value: value for value in known}
-    for numbers in (True, False):
-        short = {value: _short(value, left_out, numbers=numbers) for value in known}
+    numbers = {token for token in common if _is_number(token)}
+    for rare in (numbers, {token for token in numbers if common[token] == 1}, set[str]()):
+        short = {value: _short(value, left_out, rare) for value in known}
         often = Counter(short.values())
         found |= {value: one for value, one in short.items() if often[one] == 1}
     return found
@@ -67,8 +68,8 @@ def _tokens(value: str) -> dict[str, None]:
     return dict.fromkeys(_TOKEN.findall(value[:_MOST]))
 
 
-def _short(value: str, left_out: set[str], *, numbers: bool) -> str:
-    """numbers: whether those count that no name is hyphenated to."""
+def _short(value: str, left_out: set[str], numbers: set[str]) -> str:
+    """numbers: those that count though they are hyphenated to no name."""
     if len(value) <= SHORT:
         return value
     found, seen = list(_TOKEN.finditer(value[:_MOST])), set(left_out)
@@ -78,7 +79,7 @@ def _short(value: str, left_out: set[str], *, numbers: bool) -> str:
             is_number = _is_number(token[0])
             follows = bool(is_number and place) and value[found[place - 1].end() : token.start()] == "-"
             follows = follows and not _is_number(found[place - 1][0])
-            if numbers or follows or not is_number:
+            if follows or not is_number or token[0] in numbers:
                 kept += [at for at in (place - 1, place) if (follows or at == place) and at not in kept]
                 seen.add(token[0])
     said, last = "", -1

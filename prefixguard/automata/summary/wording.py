@@ -154,6 +154,11 @@ def count_text(count: int, one: str) -> str:
     return f"{count:,} {one if count == 1 else one + 's'}"
 
 
+def change_text(change: float, *, thin: bool) -> str:
+    """A symbol's change of risk, without a number where it rests on little."""
+    return "too few held-out runs" if thin else signed_text(change)
+
+
 def signed_text(change: float) -> str:
     """A change of risk with its sign.
 
