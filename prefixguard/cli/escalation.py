@@ -91,10 +91,11 @@ class EscalatedLines:
 
     __slots__ = ("_last", "_note", "_readings")
 
-    def __init__(self) -> None:
+    def __init__(self, names: tuple[str, ...] = ()) -> None:
+        """names: of the symbols of an automaton, in words."""
         self._last: EscalatedReading | None = None
         self._note: str | None = None
-        self._readings = ReadingLines()
+        self._readings = ReadingLines(names=names)
 
     def document(self, said: EscalatedReading) -> dict[str, Any] | None:
         """The reading as JSON; None for one that comes again with nothing new."""

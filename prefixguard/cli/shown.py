@@ -4,7 +4,7 @@ was left out or lost and when runs have changed."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,20 +14,23 @@ from rich.text import Text
 
 from prefixguard.cli.console import people, say, visible
 from prefixguard.errors import BundleError, TraceError
-from prefixguard.runtime import DriftSignal, Level, Monitor, NewTasks, Reading, ScoredRun
+from prefixguard.runtime import DriftSignal, Level, Monitor, NewTasks, Reading, ScoredRun, plain
 from prefixguard.stepview import JUMPS, LEFT_OUT, Adapter, ReadReport, SideBySide, StepRecord, losses, switch_of
 
 #: Fields of a record, in the order in which they are shown and written.
 FIELDS = ("actor", "agent", "tool", "arguments", "observation", "action", "result", "status")
 _LONGEST = 1200  # characters of one event or field in the table
+_STEP, _NAME = "this step: ", 80
 _STYLES = {Level.OK: "green", Level.WATCH: "yellow", Level.ALARM: "bold red", Level.UNKNOWN: "magenta"}
 
 
 @dataclass(slots=True)
 class ReadingLines:
-    """The lines of one run's readings, in their order. since: the step since which its alarm sounds."""
+    """The lines of one run's readings, in their order. since: the step since which its alarm sounds. names: of the
+    symbols of an automaton, in words."""
 
     since: int | None = None
+    names: tuple[str, ...] = ()
 
     def line(self, reading: Reading) -> Text:
         """Step, level, the two risks, and why: of an alarm that stays, whatever the risk is now, since when.
@@ -41,10 +44,13 @@ class ReadingLines:
         stays = self.since if reading.level is Level.ALARM else None
         if reading.level is not Level.UNKNOWN:
             self.since = (stays or reading.step) if reading.level is Level.ALARM else None
-        return _line(reading, () if stays is None else (f"the alarm of step {stays} stays",))
+        before = [f"the alarm of step {stays} stays"] * (stays is not None)
+        if reading.symbol is not None and self.names and not any(one.startswith(_STEP) for one in reading.reasons):
+            before.append(f"{_STEP}{plain(self.names[reading.symbol], _NAME)}")
+        return _line(reading, before if reading.reasons else ())
 
 
-def _line(reading: Reading, before: tuple[str, ...]) -> Text:
+def _line(reading: Reading, before: Sequence[str]) -> Text:
     line = Text(f"step {reading.step:3d}  ")
     line.append(f"{reading.level.value:7s}", style=_STYLES[reading.level])
     if reading.level is Level.UNKNOWN:

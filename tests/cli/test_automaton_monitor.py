@@ -53,6 +53,16 @@ def test_score_and_watch_say_the_state(cli, automaton_path: Path, lab_file: Path
     ]
 
 
+def test_watch_says_the_name_of_the_step_s_symbol(cli, automaton_path: Path, lab_file: Path) -> None:
+    names = json.loads((automaton_path / "automaton.json").read_text())["glosses"]
+    readings = cli("score", automaton_path, lab_file).lines
+    said = cli("watch", automaton_path, lab_file).out.splitlines()
+    assert len(said) == len(readings)
+    for line, reading in zip(said, readings, strict=True):
+        assert line.count("this step: ") == (reading["level"] != "OK")
+        assert reading["level"] == "OK" or f"this step: {names[reading['symbol']]}" in line
+
+
 def test_evaluate(cli, automaton_path: Path, lab_file: Path) -> None:
     (table,) = cli("evaluate", automaton_path, lab_file, "--json").lines
     assert table["runs"] == 160

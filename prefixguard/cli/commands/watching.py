@@ -119,7 +119,7 @@ def watch_runs(
             offer = RunOffer(None if tools is None else tuple(tools), step_limit)
             name = run_id or "stdin"
             readings = _of_stream(opened, escalator, asked["patience"], header, group, offer, state, end, name)
-            alarmed = _print(readings, as_json, named=False)
+            alarmed = _print(readings, as_json, opened.bundle.glosses, named=False)
         else:
             if header is not None:
                 raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
@@ -129,7 +129,7 @@ def watch_runs(
                 raise UsageError("--tools and --step-limit go with standard input; a file's runs have their own.")
             report = ReadReport()
             readings = _of_file(opened, escalator, asked["patience"], run, run_id, report)
-            alarmed = _print(readings, as_json, named=True)
+            alarmed = _print(readings, as_json, opened.bundle.glosses, named=True)
             refuse_empty(report, run)
             for note in (*notes_of(report), *unlike_lines(report, opened, run)):
                 say(note)
@@ -190,13 +190,16 @@ def _of_file(
         raise UsageError(f"{path}: none of its {report.runs:,} runs is called {wanted!r}. See: prefixguard score")
 
 
-def _print(said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool, *, named: bool) -> bool:
-    """Print every reading as it comes; whether an alarm sounded. named: whether every line begins with its run."""
-    alarmed, current, told, lines = False, None, EscalatedLines(), ReadingLines()
+def _print(
+    said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool, glosses: tuple[str, ...], *, named: bool
+) -> bool:
+    """Print every reading as it comes; whether an alarm sounded. glosses: of an automaton's symbols. named: whether
+    every line begins with its run."""
+    alarmed, current, told, lines = False, None, EscalatedLines(glosses), ReadingLines(names=glosses)
     for name, reading in said:
         alarmed |= reading.level is Level.ALARM
         if name != current:
-            current, told, lines = name, EscalatedLines(), ReadingLines()
+            current, told, lines = name, EscalatedLines(glosses), ReadingLines(names=glosses)
         if as_json:
             document = reading.to_json() if isinstance(reading, Reading) else told.document(reading)
             if document is not None:
