@@ -99,7 +99,7 @@ CATALOGUE: Final = (
     Behaviour(
         "same_error_again",
         "fault",
-        "The same error came back, although the agent changed the call or what it runs.",
+        "This is the error of an earlier step whose call, or what it ran, was another: the change did not help.",
         "Your change did not touch the cause of this error: read it again, and change something else.",
         "Make the error say which argument is wrong, and name what exists or how to list it.",
         watch=3,
@@ -152,7 +152,7 @@ CATALOGUE: Final = (
         "failed_tool_again",
         "neutral",
         "The agent used a tool, or a command in a shell, that had failed before.",
-        label="tool or command that failed before",
+        label="tool or command had failed before",
     ),
     Behaviour(
         "recovered",
@@ -302,7 +302,7 @@ CATALOGUE: Final = (
     Behaviour("writes", "neutral", "The agent changes something outside."),
     Behaviour("edits", "neutral", "The agent makes, changes or deletes files.", label="changes files"),
     Behaviour("tests", "neutral", "The agent runs tests."),
-    Behaviour("acts", "neutral", "The agent makes a call of unknown consequence.", label="other call"),
+    Behaviour("acts", "neutral", "The agent makes a call of unknown consequence.", label="uses a tool"),
     Behaviour("submits", "neutral", "The agent hands its work in."),
     Behaviour("waits", "neutral", "The agent waits."),
     Behaviour("thinks", "neutral", "The agent writes a thought down."),

@@ -78,7 +78,7 @@ class BehaviourMap:
 
     >>> of = BehaviourMap((BehaviourSymbol((("reads", 1), ("call_failed", 1))), BehaviourSymbol((("reads", 1),))))
     >>> of.n_symbols, of.glosses[-1]
-    (3, 'anything else')
+    (3, 'no other symbol')
     """
 
     symbols: tuple[BehaviourSymbol, ...]
@@ -100,7 +100,7 @@ class BehaviourMap:
     @property
     def glosses(self) -> tuple[str, ...]:
         """A few words a symbol."""
-        return (*(symbol.gloss for symbol in self.symbols), "anything else")
+        return (*(symbol.gloss for symbol in self.symbols), "no other symbol")
 
     def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32], held: bytes = NONE_HELD) -> int:
         """See `SymbolMap`."""

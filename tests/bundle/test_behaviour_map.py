@@ -46,7 +46,7 @@ def test_the_first_that_holds_is_the_symbol() -> None:
     assert symbols_of(MAP, run) == [3, 1, 0, 0, 2, 3, 4]
     assert MAP.glosses == (
         "same call, same result: 3 or more", "same call, same result", "reads, call failed", "reads",
-        "anything else",
+        "no other symbol",
     )  # fmt: skip
 
 

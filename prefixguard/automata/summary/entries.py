@@ -162,7 +162,7 @@ def nearest_first(rows: csr_matrix) -> NDArray[np.int64]:
 def is_vague(gloss: str) -> bool:
     """Whether a name begins with what a call is for, in the catalogue's words, and so says no call.
 
-    >>> is_vague("writes, call failed"), is_vague("other call"), is_vague("call failed"), is_vague("thinks")
+    >>> is_vague("writes, call failed"), is_vague("uses a tool"), is_vague("call failed"), is_vague("thinks")
     (True, True, False, False)
     """
     return gloss.partition(",")[0] in _VAGUE
