@@ -11,12 +11,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.alarm import AlarmPolicy, table_to_json
-from prefixguard.automata.alphabets import Alphabet, fit_alphabet
-from prefixguard.automata.alphabets.model_symbols import ask_model
+from prefixguard.alarm import table_to_json
 from prefixguard.automata.alphabets.tree_words import explain
-from prefixguard.automata.build import Walked, build
 from prefixguard.automata.json_table import check_table_target, what_groups_take, what_it_takes, write_json_table
+from prefixguard.automata.learning import LearnedAutomaton, learn_best, read_steps
 from prefixguard.automata.manifest_info import automaton_info
 from prefixguard.automata.material import Material, gather
 from prefixguard.automata.model_selection import (
@@ -26,18 +24,13 @@ from prefixguard.automata.model_selection import (
     CandidateTrial,
     choices,
     choose,
-    learn_from,
     shown_trials,
     table,
-    try_choices,
 )
 from prefixguard.automata.page import to_page
 from prefixguard.automata.page.glossary import to_glossary
-from prefixguard.automata.parity import without_parity
 from prefixguard.automata.picture.dot import to_dot
 from prefixguard.automata.picture.svg import to_svg
-from prefixguard.automata.state_risk import columns_of, fit_clock
-from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.alarms import by_value, group_names, measure_alarms
 from prefixguard.automata.summary.calls_in_runs import failing_calls, helpful_looks
@@ -54,7 +47,6 @@ from prefixguard.automata.summary.state_alarms import rank_states
 from prefixguard.bundle import (
     SCORES,
     AlarmPerformance,
-    Automaton,
     Bundle,
     BundleParts,
     Calibration,
@@ -85,10 +77,6 @@ from prefixguard.stepview import ReadReport, read_runs
 
 FORMATS = ("dfa", "json-table")
 AUTOMATA = Path("automata")
-#: Automata that are learned, the best first, until one can alarm.
-_MOST_LEARNED = 4
-
-
 @dataclass(frozen=True, slots=True)
 class ExportResult:
     """What was written. path: the folder. id: of its bundle; None for a table alone. choice: how it was learned.
@@ -106,18 +94,6 @@ class ExportResult:
     performance: AlarmPerformance | None
     notes: tuple[str, ...]
     table: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Learned:
-    """An automaton and all that it came from. pool: the runs that it was learned from, as strings of the alphabet."""
-
-    choice: Candidate
-    trials: tuple[CandidateTrial, ...]
-    alphabet: Alphabet
-    pool: Strings
-    walked: Walked
-    automaton: Automaton
 
 
 def export(
@@ -198,7 +174,7 @@ def export(
     listener.on_stage("teacher", "boosted trees, out of fold")
     asked = asked_runs(corpus, () if replay is None else _names(replay, ()), str(runs))
     material = gather(corpus, bundle)
-    learned = _learn(material, bundle, candidates, listener)
+    learned = learn_best(material, bundle, candidates, listener)
     listener.on_stage("calibrating", "risks and thresholds on runs set aside")
     place = Path(runs).resolve()
     names = (name, f"{place.parent.name}/{place.name}" if place.is_dir() else place.name)
@@ -231,51 +207,10 @@ def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _learn(material: Material, bundle: Bundle, candidates: tuple[Candidate, ...], listener: LearnListener) -> _Learned:
-    """The best candidate by folds of the pool, learned again on all of it; the next best where it can never alarm, and
-    the best after all where none of the first few can."""
-    given, budget = ask_model(bundle, material, {c.alphabet for c in candidates}), bundle.calibration.policy.budget
-    trials: tuple[CandidateTrial, ...] = ()
-    if len(candidates) > 1:
-        trials = try_choices(
-            material, candidates, given=given, budget=budget, on_trial=lambda what: listener.on_stage("trying", what)
-        )
-    waiting: list[CandidateTrial] = list(trials)
-    made: list[_Learned] = []
-    while not made or (waiting and len(made) < _MOST_LEARNED):
-        choice = choose(waiting, budget) if waiting else candidates[0]
-        waiting = [trial for trial in waiting if trial.choice != choice]
-        listener.on_stage("learning", f"{choice.alphabet}, {choice.learner}")
-        alphabet = fit_alphabet(choice.alphabet, material, material.pool, choice.max_states, given)
-        pool, walked = learn_from(alphabet, choice.learner, choice.max_states, material, material.pool)
-        held_out = alphabet.strings(material, material.held_out)
-        clock = fit_clock(pool) if choice.clock else ()
-        walked = without_parity(walked, pool, held_out, clock)
-        made.append(_Learned(choice, trials, alphabet, pool, walked, build(walked, pool, held_out, clock)))
-        if _can_alarm(made[-1], material, bundle.calibration.policy):
-            return made[-1]
-    return made[0]
-
-
-def _can_alarm(learned: _Learned, material: Material, policy: AlarmPolicy) -> bool:
-    """Whether its threshold, set as an export sets it, leaves a risk above it."""
-    automaton = learned.automaton
-
-    def risks(runs: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-        strings = learned.alphabet.strings(material, runs)
-        states, _ = learned.walked.walk(strings)
-        outcome = automaton.risk[states, columns_of(automaton.clock, strings), 1]
-        return np.split(outcome, strings.first[1:-1])
-
-    drawn = draw_alarm_runs(material.corpus, material.seed, material.alarm)
-    alarm = set_thresholds(risks(material.held_out), risks(drawn), policy)[0].alarm
-    return alarm is not None and float(automaton.risk[..., 1].max()) > alarm
-
-
 def _finish(
     material: Material,
     bundle: Bundle,
-    learned: _Learned,
+    learned: LearnedAutomaton,
     names: tuple[str, str],
     asked: NDArray[np.int64],
     *,
@@ -378,7 +313,7 @@ def _finish(
         fidelity=fidelity,
         performance=performance,
         ranked=ranked,
-        cells=_cells(material, learned, walks),
+        cells=read_steps(material, learned, walks),
         said=tuple(zip(walks.levels, walks.risks[:, 1].tolist(), strict=True)),
         watch=thresholds.watched_from,
         alarm=thresholds.alarm,
@@ -404,13 +339,3 @@ def _finish(
     if (reference := drift_reference(corpus, material.rows, looked, outcome, shares)) is not None:
         info["drift"] = reference
     return replace(parts, automaton=written, calibration=calibration, info=info), summary, tuple(notes)
-
-
-def _cells(material: Material, learned: _Learned, walks: Walks) -> NDArray[np.int64]:
-    """Steps of training, held-out and test runs by state and span of the clock, (S, C)."""
-    automaton, held_out = learned.automaton, learned.alphabet.strings(material, material.held_out)
-    found = np.zeros((automaton.n_states, len(automaton.clock) + 1), dtype=np.int64)
-    walked = ((learned.pool, learned.walked.states), (held_out, learned.walked.walk(held_out)[0]))
-    for strings, states in (*walked, (walks.strings, walks.states)):
-        np.add.at(found, (states, columns_of(automaton.clock, strings)), 1)
-    return found

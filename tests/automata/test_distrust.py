@@ -8,6 +8,7 @@ import pytest
 from invented_summary import PERFORMANCE
 
 from prefixguard.automata.summary import Fidelity
+from prefixguard.automata.summary.alarms import RULE_NOTE
 from prefixguard.automata.summary.distrust import distrust
 
 WELL = replace(PERFORMANCE, kappa=0.5, coverage=0.8, coverage_expected=0.84)
@@ -40,7 +41,7 @@ def test_nothing_is_said_of_an_automaton_that_did_well_or_was_not_measured() -> 
             WELL,
             "Do not trust the risks: they are not shown to tell runs that fail from runs that succeed. Outcome AUROC "
             "at matched remaining steps is .53, 95 % interval .41–.66, and a coin has .50. That 42 of 52 intervals "
-            "held says that risks are right on average, not of which run.",
+            "held says that risks are right on average, not of one run.",
         ),
         (
             FIDELITY,
@@ -52,6 +53,12 @@ def test_nothing_is_said_of_an_automaton_that_did_well_or_was_not_measured() -> 
 )
 def test_what_did_badly_is_said_in_a_sentence(fidelity: Fidelity, performance: object, said: str) -> None:
     assert list(distrust(fidelity, performance)) == [said]  # type: ignore[arg-type]
+
+
+def test_that_a_rule_of_one_line_does_as_well_stands_first() -> None:
+    note = f"{RULE_NOTE} 9 failures, 3 with more than 3 steps left, at 0 false alarms; the automaton 8."
+    found = list(distrust(FIDELITY, replace(WELL, kappa=-0.01, notes=("Something else.", note))))
+    assert found[0] == note and len(found) == 2
 
 
 @pytest.mark.parametrize("low", [0.2, 0.5, 0.51])

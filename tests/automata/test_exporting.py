@@ -20,7 +20,7 @@ from lab_export import corpus_of, material_of, one_teacher
 
 import prefixguard
 from prefixguard.alarm import AlarmPolicy, AlarmState, Level, draw_one_per_task
-from prefixguard.automata import ExportResult, export, exporting
+from prefixguard.automata import ExportResult, export, learning
 from prefixguard.automata import material as materials
 from prefixguard.automata.alphabets import fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
@@ -191,7 +191,7 @@ def test_the_next_best_is_taken_where_the_best_can_never_alarm(
         tried.append(learned.choice)
         return len(tried) > mute
 
-    monkeypatch.setattr(exporting, "_can_alarm", can_alarm)
+    monkeypatch.setattr(learning, "_can_alarm", can_alarm)
     result = export(
         exported.monitor, exported.runs, out=tmp_path / "x", alphabet="typed", learner="ladder", max_states=16
     )

@@ -19,11 +19,12 @@ from prefixguard.automata.summary.advice import changes, changes_of_failing, cha
 from prefixguard.automata.summary.alarms import measure_alarms
 from prefixguard.automata.summary.calls_in_runs import FailingCall, LookInRuns, helpful_looks
 from prefixguard.automata.summary.doing import deed_names, deeds
+from prefixguard.automata.summary.doubts import risks_in_doubt
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.in_effect import in_effect
 from prefixguard.automata.summary.missed import MissedFailures, find_missed
 from prefixguard.automata.summary.shared_names import families, short_names
-from prefixguard.automata.summary.state_alarms import StateAlarms, _doubts, rank_states
+from prefixguard.automata.summary.state_alarms import StateAlarms, rank_states
 from prefixguard.automata.summary.wording import share_text
 from prefixguard.behaviours import BY_NAME, PLACES
 from prefixguard.bundle import Calibration, Platt, state_names
@@ -237,7 +238,7 @@ def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds(
     assert len(said) == min(5, len(raising)) > 0
     for sentence, one in zip(said, raising, strict=False):
         assert f"State {one.state} raises {one.failed} of the {total} first alarms on failed runs" in sentence
-        assert f"{one.successful} on successful ones" in sentence and one.sentence in sentence
+        assert f"{one.successful} on successful ones" in sentence and one.sentence[1:] in sentence
         assert BY_NAME["call_as_text"].sentence not in sentence and BY_NAME["missing_tool"].sentence not in sentence
         for (name, count), shown in zip(counted[1:3], one.examples, strict=True):
             of = BY_NAME[name]
@@ -326,7 +327,7 @@ def test_exact_risks_are_seldom_in_doubt(alike: bool) -> None:
         risks = np.stack((true[at], true[at]), axis=1)
         levels = [Level.OK] * 200
         walks = Walks(strings, at.astype(np.int32), np.zeros(200, bool), risks, levels, risks, levels)
-        doubtful += bool(_doubts(walks, 10))
+        doubtful += bool(risks_in_doubt(walks, 10))
     assert doubtful <= 12
 
 

@@ -35,14 +35,15 @@ def effect_blocks(summary: AutomatonSummary) -> Iterator[Block]:
 def alarm_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     """First alarms of every row on the test runs; agreement, coverage and levels; what to know before reading them."""
     found, base = summary.performance, summary.base
-    yield from (Text(one_line(note, _LETTERS), "care") for note in found.notes if note != summary.effect)
+    known = (summary.effect, *summary.fidelity.care)
+    yield from (Text(one_line(note, _LETTERS), "care") for note in found.notes if note not in known)
     runs = f"{count_text(found.failed, 'failed run')} and {count_text(found.successful, 'successful run')}"
     n = found.failed + found.successful
     shares = f" {share_text(found.failed / n)} of them failed, of the training runs {share_text(base)}." if n else ""
     yield Text(
         f"First alarms on {runs}, the test runs.{shares} Every row has a threshold of its own, at the same budget of "
-        f"false alarms, {share_text(found.budget)}; in brackets the 95 % interval, over tasks: runs of one may alarm "
-        "together."
+        f"false alarms, {share_text(found.budget)} (`prefixguard calibrate` sets another, with --budget); in brackets "
+        "the 95 % interval, over tasks: runs of one may alarm together."
         + (
             " The plain rule needs no model: it alarms as soon as it holds, whatever the budget."
             if any(row.by == PLAIN_RULE for row in found.rows)

@@ -11,6 +11,7 @@ from prefixguard.automata.summary import AutomatonSummary, Origin
 from prefixguard.automata.summary.wording import count_text, one_line, share_text
 from prefixguard.results import Block, Column, Facts, Folded, TableBlock, Text
 
+_UNMET = 3  # symbols of no training run that are named
 _ID = 12  # digits of an id that are shown
 
 
@@ -73,8 +74,10 @@ def _listed(values: tuple[tuple[str, float], ...], n: int) -> str:
 def _machine(summary: AutomatonSummary) -> str:
     automaton = summary.automaton
     met = sum(entry.count > 0 for entry in summary.entries)
-    rest = len(summary.entries) - met
-    more = f" ({rest:,} more came in no training run)" if rest else ""
+    rest = [one_line(entry.gloss, 80) or f"symbol {entry.symbol}" for entry in summary.entries if not entry.count]
+    named = "; ".join(f'"{name}"' for name in rest[:_UNMET])
+    named += "; ..." * (len(rest) > _UNMET)
+    more = f" ({len(rest):,} more came in no training run: {named})" if rest else ""
     clock = ""
     if automaton.clock:
         steps = ", ".join(str(step) for step in automaton.clock)

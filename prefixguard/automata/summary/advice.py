@@ -27,7 +27,7 @@ def changes(ranked: Sequence[StateAlarms]) -> Iterator[str]:
     for one in raising[:_SHOWN]:
         of_all = f"{one.failed:,} of the {total:,} first alarms" if total > 1 else "the only first alarm"
         said = f"State {one.state} raises {of_all} on failed runs"
-        said += f" and {one.successful:,} on successful ones. {one.sentence}"
+        said += f" and {one.successful:,} on successful ones. In training: {one.sentence[:1].lower()}{one.sentence[1:]}"
         for at, (name, n) in enumerate(one.advised):
             of = BY_NAME[name]
             part = (

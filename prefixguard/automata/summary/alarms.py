@@ -40,6 +40,9 @@ _LOOPS = ("same_call_same_result", "alternating_calls", "same_message", "errors_
 PLAIN_RULE = "plain rule: three errors in a row, or the same call with the same result again"
 _OF_RULE = ("errors_in_a_row", "same_call_same_result")
 
+#: How the note begins that says that the plain rule does as well.
+RULE_NOTE = f"{PLAIN_RULE[0].upper()}{PLAIN_RULE[1:]} catches"
+
 Scores = list[NDArray[np.float64]]
 
 

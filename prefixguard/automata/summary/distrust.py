@@ -1,5 +1,5 @@
-"""When the risks of an automaton are not to be trusted, in plain words: they say the wrong share of failures, they do
-not tell failures from successes, or its alarms are not its teacher's."""
+"""When an automaton is not to be trusted, in plain words: a rule of one line does as well, its risks say the wrong
+share of failures, they do not tell failures from successes, or its alarms are not its teacher's."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from scipy.stats import binom
 
+from prefixguard.automata.summary.alarms import RULE_NOTE
 from prefixguard.automata.summary.fidelity import Fidelity
 from prefixguard.automata.summary.wording import RiskWords, risk_text
 from prefixguard.bundle import AlarmPerformance
@@ -23,6 +24,7 @@ _CHANCE = 0.5
 
 def distrust(fidelity: Fidelity, performance: AlarmPerformance) -> Iterator[str]:
     """Why not to trust the risks, a sentence or two each, the gravest first; none where they did well on test runs."""
+    yield from (note for note in performance.notes if note.startswith(RULE_NOTE))
     kept, cells, exact = performance.kept, performance.cells, performance.coverage_expected
     if kept is not None and exact is not None and kept < (exact - COVERAGE_LOSS) * cells:
         chance = float(binom.cdf(kept, cells, exact)) > _BY_CHANCE
@@ -33,7 +35,7 @@ def distrust(fidelity: Fidelity, performance: AlarmPerformance) -> Iterator[str]
         )
     ends = fidelity.rem_interval
     if fidelity.rem is not None and ends is not None and ends[0] <= _CHANCE:
-        right = f" That {kept} of {cells} intervals held says that risks are right on average, not of which run."
+        right = f" That {kept} of {cells} intervals held says that risks are right on average, not of one run."
         held = right if kept is not None and exact is not None and kept >= (exact - COVERAGE_LOSS) * cells else ""
         yield (
             "Do not trust the risks: they are not shown to tell runs that fail from runs that succeed. Outcome AUROC "

@@ -48,7 +48,8 @@ def _where(ranked: Sequence[StateAlarms], at: Sequence[int]) -> str:
     raising = sorted((one for one in ranked if one.at), key=lambda one: (-len(one.at), one.state))
     most = 1 if 2 * len(raising[0].at) > len(at) else _STATES
     states = " and ".join(
-        f"state {one.state} ({share_text(len(one.at) / len(at))}; {one.sentence[:1].lower()}{one.sentence[1:-1]})"
+        f"state {one.state} ({share_text(len(one.at) / len(at))}{_since(one)}; "
+        f"{one.sentence[:1].lower()}{one.sentence[1:-1]})"
         for one in raising[:most]
     )
     clocked = sum(one.clocked for one in ranked)
@@ -60,6 +61,11 @@ def _where(ranked: Sequence[StateAlarms], at: Sequence[int]) -> str:
     number = "All" if clocked == len(at) else f"{clocked:,} of the {len(at):,}"
     by = f" {number} came because of the number of the step." if clocked else ""
     return f"First alarms come at {steps}{half}, most often in {states}.{by}"
+
+
+def _since(one: StateAlarms) -> str:
+    """Where most of its first alarms came because of the number of the step, from which step on."""
+    return f", none before step {one.at[0]}" if 2 * one.clocked > len(one.at) else ""
 
 
 def _beside(found: AlarmPerformance) -> Iterator[str]:

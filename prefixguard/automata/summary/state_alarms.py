@@ -14,14 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
-from scipy.stats import false_discovery_control
 
 from prefixguard.alarm import Level, Thresholds
 from prefixguard.automata.material import Material
-from prefixguard.automata.span_pools import design_effects
 from prefixguard.automata.state_risk import columns_of
-from prefixguard.automata.summary.alarms import CELL_RUNS, group_names
+from prefixguard.automata.summary.alarms import group_names
+from prefixguard.automata.summary.doubts import risks_in_doubt
 from prefixguard.automata.summary.entries import Entry, nearest_first, step_line
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.shared_names import Family, families, owner, short_names
@@ -42,8 +40,6 @@ LATE_SYMBOL = 0.5
 CLOCK_SHARE = 0.5
 #: A behaviour is advised on if it holds at this share of the first alarms or more.
 ADVISED_SHARE = 1 / 3
-#: Of the states whose risks are called in doubt, so many at most are expected to be so by chance.
-_BY_CHANCE = 0.1
 _NAME, _VALUE = 120, 48
 _QUOTED = 400
 _LEADING = 2  # values and behaviours that are named
@@ -134,7 +130,7 @@ def rank_states(
         for name in values
     }
     names = state_names(automaton, [entry.gloss for entry in entries])
-    found, doubts = [], _doubts(walks, automaton.n_states)
+    found, doubts = [], risks_in_doubt(walks, automaton.n_states)
     limit = thresholds.watch if thresholds.alarm is None else thresholds.alarm
     for state in range(automaton.n_states):
         mine = states == state
@@ -265,38 +261,6 @@ def _of_its(count: int, total: int) -> str:
     if total == 1:
         return "Its only first alarm"
     return f"All {total:,} of its first alarms" if count == total else f"{count:,} of its {total:,} first alarms"
-
-
-def _doubts(walks: Walks, n_states: int) -> dict[int, str]:
-    """Of each state whose risks are not what test runs there did, a sentence: states with enough test runs are tested
-    together, both ways, runs of one task counting as fewer than they are.
-
-    Source: Benjamini, Hochberg 1995.
-    """
-    strings = walks.strings
-    pairs = np.repeat(np.arange(len(strings)), strings.lengths) * n_states + walks.states
-    pairs, at, steps = np.unique(pairs, return_inverse=True, return_counts=True)
-    run, state = np.divmod(pairs, n_states)
-    failed = strings.failed[run].astype(np.float64)
-    runs, failures, risks = (
-        np.bincount(state, of, n_states)
-        for of in (None, failed, np.bincount(at, walks.risks[:, 1], len(pairs)) / steps)
-    )
-    there = np.flatnonzero(runs >= CELL_RUNS)
-    if not len(there):
-        return {}
-    design = design_effects(run, strings.tasks[run], state, failed, n_states)[there]
-    risk = risks[there] / runs[there]
-    n, k = runs[there] / design, failures[there] / design
-    few = np.where(k < n, betainc(np.maximum(n - k, 1e-9), k + 1, 1 - risk), 1.0)  # the binomial's, of any n
-    many = np.where(k > 0, betainc(np.maximum(k, 1e-9), n - k + 1, risk), 1.0)
-    chances = false_discovery_control(np.minimum(2 * np.minimum(few, many), 1.0))
-    return {
-        s: f"{share_text(failures[s] / runs[s])} of the {runs[s]:,} test runs that came here failed; by its risks "
-        f"{share_text(risks[s] / runs[s])} would."
-        for s, chance in zip(there.tolist(), chances.tolist(), strict=True)
-        if chance <= _BY_CHANCE
-    }
 
 
 def _faults(material: Material, alarms: Sequence[_FirstAlarm]) -> tuple[tuple[str, int], ...]:
