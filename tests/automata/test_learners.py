@@ -14,9 +14,10 @@ from words import strings_of
 
 from prefixguard.automata import LEARNERS
 from prefixguard.automata.build import minimize, walk_training
-from prefixguard.automata.learners import growth, merge, networks, rpni
+from prefixguard.automata.learners import direct, growth, merge, networks, rpni
 from prefixguard.automata.learners.rollouts import Rollouts, eliminate, redirect
-from prefixguard.automata.strings import Strings, Transitions, walk
+from prefixguard.automata.state_risk import fit_clock
+from prefixguard.automata.strings import Strings, Transitions, log_odds, walk
 from prefixguard.bundle import UNSEEN
 from prefixguard.errors import DataError
 
@@ -77,7 +78,7 @@ def test_no_runs_are_refused(learner: str) -> None:
         LEARNERS[learner](strings_of([], 2, []), max_states=4, seed=0)
 
 
-@pytest.mark.parametrize("learner", ["memoryless", "ladder", "merge", "clusters", "fsm"])
+@pytest.mark.parametrize("learner", ["memoryless", "ladder", "grid", "merge", "clusters", "fsm"])
 def test_one_run_of_one_step_is_enough(learner: str) -> None:
     found = LEARNERS[learner](strings_of([(1,)]), max_states=8, seed=0)
     assert found.next[found.start, 1] != UNSEEN and (found.next != UNSEEN).sum() == 1
@@ -364,6 +365,57 @@ def test_redirecting_pays_and_leaves_a_finished_machine_alone(seed: int) -> None
     for begun in (TRUE, astray) if seed == 0 else (TRUE,):
         found = redirect(rollouts, begun, 40, np.random.default_rng(0))
         np.testing.assert_array_equal(found.next, TRUE.next)
+
+
+def capped(n_runs: int, seed: int = 0) -> Strings:
+    """Runs whose risk is high late, whatever they do, and after two 1 in a row."""
+    rng = np.random.default_rng(seed)
+    strings = strings_of([tuple(rng.integers(0, 2, rng.integers(4, 13)).tolist()) for _ in range(n_runs)], 2)
+    high = (walk(0, TRUE.next, None, strings)[0] == 2) | (strings.index > 8)
+    said = np.where(high, 0.9, 0.1).astype(np.float32)
+    labels, teacher = (np.stack((of, of), axis=1).astype(np.float32) for of in (high, said))
+    return replace(strings, tasks=np.arange(n_runs), labels=labels, teacher=teacher)
+
+
+def test_with_a_clock_costs_are_those_of_state_and_column_and_no_state_counts_steps() -> None:
+    strings = capped(200)
+    clock = fit_clock(strings)
+    assert clock
+    rollouts = Rollouts.of(strings, strings.target, clock, groups=2)
+    _, states = rollouts.walk(TRUE)
+    risks = rollouts.risks(states, 3)
+    assert risks.shape == (3 * (len(clock) + 1), 2)
+    v, last = rollouts.costs(TRUE, risks), strings.first[1:] - 1
+    at_end = risks[states[last] * (len(clock) + 1) + rollouts.column[last]]
+    t = rollouts.target[last]
+    expected = -(t * np.log(at_end) + (1 - t) * np.log1p(-at_end)) @ rollouts.importance
+    np.testing.assert_allclose(v[last, states[last]], expected)
+    blind = Rollouts.of(strings, strings.target)
+    assert loss_of(rollouts, TRUE) < 0.7 * loss_of(blind, TRUE)
+    np.testing.assert_array_equal(redirect(rollouts, TRUE, 40, np.random.default_rng(0)).next, TRUE.next)
+
+
+def test_a_change_that_one_half_of_the_tasks_alone_gains_by_is_left() -> None:
+    strings = capped(2)
+    rollouts = Rollouts.of(strings, strings.target, groups=2)
+    assert sorted(set(rollouts.group.tolist())) == [0, 1]
+    keys, leads = np.zeros(len(strings.symbols), np.int64), np.zeros(1, np.int64)
+    costs = np.zeros((len(keys), 2))
+    costs[rollouts.group == 0] = [2.0, 1.0]
+    for other, pays in (([1.0, 1.1], False), ([1.0, 0.9], True)):
+        costs[rollouts.group == 1] = other
+        found, least, gain, both = rollouts.gains(keys, costs, leads)
+        assert (found.tolist(), least.tolist(), both.tolist()) == ([0], [1], [pays])
+        assert gain[0] == pytest.approx(float((costs[:, 0] - costs[:, 1]).sum()))
+
+
+def test_a_grid_is_no_worse_on_the_runs_it_learned_from_than_before_it_was_redirected() -> None:
+    strings = capped(300, seed=5)
+    found = LEARNERS["grid"](strings, max_states=10, seed=0)
+    climbed = direct._climb(strings, log_odds(strings.teacher), (3, 3))
+    rollouts = Rollouts.of(strings, strings.target, fit_clock(strings), groups=2)
+    filled = Transitions(found.start, np.maximum(found.next, 0))  # no training run takes what is unseen
+    assert loss_of(rollouts, filled) <= loss_of(rollouts, climbed) + 1e-6
 
 
 def test_states_that_are_the_same_go_first_and_cost_nothing() -> None:

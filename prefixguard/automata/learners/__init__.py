@@ -40,7 +40,7 @@ LEARNERS: Mapping[str, Learner] = {
 LEARNER_WORDS: Mapping[str, str] = {
     "memoryless": "the last symbol decides, and nothing before it",
     "ladder": "intervals of the teacher's imminent risk",
-    "grid": "intervals of both risks of the teacher",
+    "grid": "intervals of both risks of the teacher, redirected to what runs do next",
     "merge": "what is left of a tree of all training runs when states that go on alike are merged",
     "distilled": "the smallest machine found that tells levels of the teacher's risk apart",
     "rpni": "the smallest machine found that tells failed runs from successful ones",

@@ -1,10 +1,11 @@
-"""Learners that search for nothing: memoryless, whose state is the last symbol, ladder and grid.
+"""Learners that take a second: memoryless, whose state is the last symbol, ladder and grid.
 
 Ladder orders states by risk: they are intervals of the teacher's imminent risk (those of grid: of both its risks), and
 each (state, symbol) leads to the interval that the teacher's risk has there on average. Where a run is, is first read
 from the teacher; since an automaton in use follows its own state, transitions are then refined on the automaton's own
 roll-outs. The target of a pair that is seldom seen is shrunk to the sum of what its state and its symbol say on their
-own.
+own. The transitions of a grid are redirected then, each to where the rest of the training runs costs least with the
+clock beside it (`rollouts`), as long as both halves of the tasks gain by it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.automata.learners.rollouts import Rollouts, redirect
+from prefixguard.automata.state_risk import fit_clock
 from prefixguard.automata.strings import Strings, Transitions, before, log_odds, taken, walk
 
 _ROUNDS = 6
+_REDIRECTED = 40  # rounds at most, of a grid
 _SHRINK = 20.0  # steps that the sum of state's and symbol's effects counts for
 _EFFECT = 5.0  # steps that shrink a state's or symbol's effect to none
 _BACKFITS = 8
@@ -44,21 +48,26 @@ def learn_ladder(strings: Strings, *, max_states: int, seed: int) -> Transitions
     seed: not used, the learner draws nothing.
     """
     del seed
-    return _climb(strings, log_odds(strings.teacher)[:, :1], (max(max_states - 1, 1),))
+    return taken(_climb(strings, log_odds(strings.teacher)[:, :1], (max(max_states - 1, 1),)), strings)
 
 
 def learn_grid(strings: Strings, *, max_states: int, seed: int) -> Transitions:
-    """A ladder of both risks: the start, and one state for each pair of intervals, as many of the one as of the other.
+    """A ladder of both risks: the start, and one state for each pair of intervals, as many of the one as of the other;
+    redirected.
 
-    States keep what a run has shown, and leave to a clock when it will end. seed: not used, the learner draws nothing.
+    States keep what a run has shown, and leave to a clock when it will end.
     """
-    del seed
     n = max(math.isqrt(max_states - 1), 1)
-    return _climb(strings, log_odds(strings.teacher), ((max_states - 1) // n or 1, n))
+    machine = _climb(strings, log_odds(strings.teacher), ((max_states - 1) // n or 1, n))
+    if len(strings):
+        rollouts = Rollouts.of(strings, strings.target, fit_clock(strings), groups=2)
+        machine = redirect(rollouts, machine, _REDIRECTED, np.random.default_rng(seed))
+    return taken(machine, strings)
 
 
 def _climb(strings: Strings, risks: Floats, shape: tuple[int, ...]) -> Transitions:
-    """A ladder of these risks, log-odds (steps, d): the start, and one state a combination of their intervals."""
+    """A ladder of these risks, log-odds (steps, d): the start, and one state a combination of their intervals. Nothing
+    in it is UNSEEN."""
     cuts = [_quantiles(risks[:, i], strings.weights, n) for i, n in enumerate(shape)]
     sizes = [len(of) + 1 for of in cuts]
 
@@ -74,7 +83,7 @@ def _climb(strings: Strings, risks: Floats, shape: tuple[int, ...]) -> Transitio
         earlier = before(strings, states, 0)
         following = place([_targets(strings, earlier, risk, 1 + int(np.prod(sizes))) for risk in columns])
         states, _ = walk(0, following, None, strings)
-    return taken(Transitions(0, following), strings)
+    return Transitions(0, following)
 
 
 def _quantiles(values: Floats, weight: Floats, n: int) -> Floats:

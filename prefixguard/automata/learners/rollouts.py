@@ -10,6 +10,9 @@ transition elsewhere changes the cost by the sum of V over the steps that take i
 and nearly, where it takes it again. `redirect` improves transitions by that, `eliminate` takes states away by it:
 policy iteration, with an automaton as the policy. The cost is the cross-entropy of both risks with what the labels and
 the teacher say; each risk counts by how uncertain it is without any automaton, so that the rare one is not drowned.
+Where there is a clock, risks are those of state and column, so that states are not spent on what the clock tells. Where
+runs are in several groups, a transition is redirected only if every group gains by it: what helps by chance seldom
+helps twice.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.automata.state_risk import columns_of, training_risk
 from prefixguard.automata.strings import Strings, Transitions, before, walk
 from prefixguard.bundle import N_RISKS
 
 _PRIOR = 5.0  # steps that the base rate counts for in a state's risk
+_GAIN = 1e-9  # what a group must gain by a change, at least
 _SURE = 1e-4
 _TRIES = 4  # smaller and smaller shares of the changes that seem good, until they are
 _FAILURES = 3  # rounds without any, after which nothing more is expected
@@ -39,19 +44,27 @@ class Rollouts:
     """Training runs, ready to be walked forwards and backwards. Machines are complete: nothing in them is UNSEEN.
 
     target: float64 (steps, 2), what risks should be, probabilities. importance: float64 (2,), what each risk's
-    cross-entropy counts for.
+    cross-entropy counts for. clock: as of `fit_clock`, () for none; column: int64 (steps,), the clock's column of each
+    step, one of C. A cell is a state and a column: its number is state * C + column. group: int64 (steps,), from 0,
+    none of them empty.
     """
 
     strings: Strings
     target: Floats
     importance: Floats
+    clock: tuple[int, ...]
+    column: States
+    group: States
 
     @classmethod
-    def of(cls, strings: Strings, target: Floats) -> Rollouts:
-        """Of these strings; each risk counts by its entropy without any automaton."""
+    def of(cls, strings: Strings, target: Floats, clock: tuple[int, ...] = (), groups: int = 1) -> Rollouts:
+        """Of these strings; each risk counts by its entropy without any automaton. groups: of tasks, as many."""
         p = np.clip(target.mean(axis=0), _SURE, 1 - _SURE)
         entropy = -(p * np.log(p) + (1 - p) * np.log1p(-p))
-        return cls(strings, target, np.asarray(entropy.max() / entropy))
+        _, group = np.unique(strings.tasks % groups, return_inverse=True)
+        column = columns_of(clock, strings)
+        importance = np.asarray(entropy.max() / entropy)
+        return cls(strings, target, importance, clock, column, np.repeat(group.ravel(), strings.lengths))
 
     def walk(self, machine: Transitions) -> tuple[States, States]:
         """The state before and after every step, int64 (steps,) each."""
@@ -59,26 +72,50 @@ class Rollouts:
         return before(self.strings, states, machine.start).astype(np.int64), states.astype(np.int64)
 
     def risks(self, states: States, n_states: int) -> Floats:
-        """Mean target of the steps in each state, shrunk to the base rate, float64 (S, 2)."""
+        """Mean target of the steps in each cell, shrunk to the base rate, float64 (S * C, 2); with a clock, what the
+        automaton will say there before it is calibrated."""
+        if self.clock:
+            of_cell = training_risk(self.strings, states.astype(np.int32), n_states, self.clock)[1]
+            return of_cell.reshape(-1, N_RISKS)
         base, mass = self.target.mean(axis=0), np.bincount(states, minlength=n_states)
         sums = [np.bincount(states, self.target[:, i], n_states) for i in range(N_RISKS)]
         found = [(sums[i] + _PRIOR * base[i]) / (mass + _PRIOR) for i in range(N_RISKS)]
         return np.asarray(np.clip(np.stack(found, axis=1), _SURE, 1 - _SURE))
 
     def loss(self, states: States, risks: Floats) -> float:
-        """Mean cost of a step where the automaton is in these states."""
-        p = risks[states]
+        """Mean cost of a step where the automaton is in these states. risks: of each cell, (S * C, 2)."""
+        p = risks[states * self._n_columns + self.column]
         each = -(self.target * np.log(p) + (1 - self.target) * np.log1p(-p))
         return float((each @ self.importance).mean())
 
     def costs(self, machine: Transitions, risks: Floats) -> Floats:
         """V: what being in each state after each step costs until the run ends, float64 (steps, S)."""
-        odds, rest = np.log(risks / (1 - risks)), -np.log1p(-risks)
-        v = -(self.target * self.importance) @ odds.T + rest @ self.importance
+        v = np.empty((len(self.target), machine.n_states))
+        for column in range(self._n_columns):
+            at, p = self.column == column, risks[column :: self._n_columns]
+            v[at] = -(self.target[at] * self.importance) @ np.log(p / (1 - p)).T - np.log1p(-p) @ self.importance
         leads, layers = np.ascontiguousarray(machine.next.T).astype(np.int64), self.strings.layers  # leads: (K, S)
         for now, then in zip(layers[-2::-1], layers[:0:-1], strict=True):
             v[now[: len(then)]] += np.take_along_axis(v[then], leads[self.strings.symbols[then]], axis=1)
         return v
+
+    def gains(self, keys: States, costs: Floats, leads: States) -> tuple[States, States, Floats, NDArray[np.bool_]]:
+        """Keys that occur, rising; of each where the rest of the run costs least; what that gains over where it leads
+        now, summed over its steps; and whether every group gains.
+
+        keys: of each step the transition it takes. costs: as of `costs`. leads: of each key where it leads now.
+        """
+        found, sums = _sums(keys, costs)
+        least = sums.argmin(axis=1)
+        at, n = np.searchsorted(found, keys), int(self.group.max(initial=0)) + 1
+        rows = np.arange(len(keys))
+        each = costs[rows, leads[keys]] - costs[rows, least[at]]
+        by_group = np.bincount(at * n + self.group, each, len(found) * n).reshape(-1, n)
+        return found, least, by_group.sum(axis=1), (by_group > _GAIN).all(axis=1)
+
+    @property
+    def _n_columns(self) -> int:
+        return len(self.clock) + 1
 
     def complete(self, states: States, start: int, n_states: int) -> Transitions:
         """The machine of the majority of what runs did that were in these states after each step, int64 (steps,).
@@ -105,10 +142,9 @@ def redirect(rollouts: Rollouts, machine: Transitions, rounds: int, rng: np.rand
     risks = rollouts.risks(states, n)
     best = rollouts.loss(states, risks)
     for _ in range(rounds):
-        edges, sums = _sums(prior * k + symbols, rollouts.costs(machine, risks))
-        now, then = machine.next.ravel()[edges], sums.argmin(axis=1)
-        gain = sums[np.arange(len(edges)), now] - sums.min(axis=1)
-        good = np.flatnonzero((gain > 1e-9) & (then != now))
+        leads = machine.next.ravel()
+        edges, then, gain, pays = rollouts.gains(prior * k + symbols, rollouts.costs(machine, risks), leads)
+        good = np.flatnonzero(pays & (then != leads[edges]))
         changed = False
         for _ in range(_TRIES if len(good) else 0):
             first = np.argsort(-gain[good] * rng.random(len(good)), kind="stable")
