@@ -124,7 +124,7 @@ def export(
     alphabet : what symbols are: behaviours, tree-context, steps, typed, gumbel or quantized; may be repeated.
         Default: behaviours, tree-context, steps and typed are tried.
     learner : how states are found: memoryless, ladder, grid, merge, rpni, distilled, clusters or fsm; may be repeated.
-        Default: memoryless, ladder and grid, which take milliseconds, are tried.
+        Default: memoryless and grid, which take a second, are tried.
     clock : whether risks depend on a coarse step index besides the state. Default: both are tried.
     max_states : most states of the automaton, from 2 to 4096.
     labels: outcomes beside the runs, as `train` takes them.

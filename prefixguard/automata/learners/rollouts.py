@@ -111,7 +111,7 @@ class Rollouts:
         rows = np.arange(len(keys))
         each = costs[rows, leads[keys]] - costs[rows, least[at]]
         by_group = np.bincount(at * n + self.group, each, len(found) * n).reshape(-1, n)
-        return found, least, by_group.sum(axis=1), (by_group > _GAIN).all(axis=1)
+        return found, least, by_group.sum(axis=1), by_group.min(axis=1) > _GAIN
 
     @property
     def _n_columns(self) -> int:
@@ -142,7 +142,7 @@ def redirect(rollouts: Rollouts, machine: Transitions, rounds: int, rng: np.rand
     risks = rollouts.risks(states, n)
     best = rollouts.loss(states, risks)
     for _ in range(rounds):
-        leads = machine.next.ravel()
+        leads = machine.next.ravel().astype(np.int64)
         edges, then, gain, pays = rollouts.gains(prior * k + symbols, rollouts.costs(machine, risks), leads)
         good = np.flatnonzero(pays & (then != leads[edges]))
         changed = False
