@@ -186,7 +186,7 @@ def choose(trials: Sequence[CandidateTrial], budget: float = 0.1) -> Candidate:
 
 def sizes(max_states: int) -> tuple[int, ...]:
     """The sizes that are tried within a budget: a third of it and all of it."""
-    return (max_states // 3, max_states) if max_states >= 24 else (max_states,)
+    return (max_states // 3, max_states) if max_states >= 16 else (max_states,)
 
 
 def _trial(choice: Candidate, train: Strings, walked: Walked, test: Strings, budget: float) -> CandidateTrial:

@@ -41,7 +41,7 @@ class AlarmPerformance:
     rows: the automaton, its teacher, then scores that know little, for comparison. kappa: Cohen's kappa of the alarms
     with the teacher's, over steps, from -1 to 1; None where one of them always or never sounds.
     coverage: share of the cells (a state in a span of the clock) whose failure rate among test runs lies in the cell's
-    90 % interval. coverage_expected: what it would be if every risk were exact, for rates of few runs scatter. cells:
+    90 % interval. coverage_expected: what it would be if the intervals are right, for rates of few runs scatter. cells:
     those with enough test runs. said: share of test steps at each level. notes: what to know before reading this.
     """
 

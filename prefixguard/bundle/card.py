@@ -189,7 +189,7 @@ def _performance(found: AlarmPerformance) -> list[str]:
     if found.kept is not None and found.coverage_expected is not None:
         said += (
             f" {found.kept} of {found.cells} of the 90% intervals that ten test runs or more came to hold the share of "
-            f"them that failed; were every risk exact, {found.coverage_expected * found.cells:.1f} would."
+            f"them that failed; if the intervals are right, {found.coverage_expected * found.cells:.1f} would."
         )
     notes = "\n".join(f"- {_plain(note)}" for note in found.notes)
     measured = (

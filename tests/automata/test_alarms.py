@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lab_automaton import Learned, lab_material, lay_out, learned, run_of
+from scipy.stats import beta
 from sklearn.metrics import cohen_kappa_score
 from tiny_automaton import by_hand
 
@@ -304,9 +305,15 @@ def test_coverage_counts_runs_once_and_asks_for_enough_of_them() -> None:
     assert in_one_state(0.4, 0.3, 0.5, failed[:9]) == (None, None, 0)
 
 
-def test_the_coverage_to_expect_is_that_of_runs_drawn_at_the_risk() -> None:
-    rng = np.random.default_rng(3)
-    drawn = [in_one_state(0.3, 0.2, 0.4, rng.random(25) < 0.3) for _ in range(600)]
-    expected = drawn[0][1]
-    assert expected is not None and 0.5 < expected < 0.9
-    assert np.mean([covered for covered, _, _ in drawn]) == pytest.approx(expected, abs=0.06)
+@pytest.mark.parametrize(("held_out", "tested", "rate"), [(25, 25, 0.3), (200, 12, 0.5), (30, 80, 0.7), (20, 30, 0.05)])
+def test_the_coverage_to_expect_is_that_of_intervals_that_are_right(held_out: int, tested: int, rate: float) -> None:
+    """Intervals of runs drawn at rates around this one, held against other runs drawn at the same."""
+    rng, drawn = np.random.default_rng(3), []
+    for p in rng.beta(8 * rate, 8 * (1 - rate), 800):
+        f = rng.binomial(held_out, p)
+        low = beta.ppf(0.05, f + 0.5, held_out - f + 0.5) if f else 0.0
+        high = beta.ppf(0.95, f + 0.5, held_out - f + 0.5) if f < held_out else 1.0
+        drawn.append(in_one_state(f / held_out, low, high, rng.random(tested) < p)[:2])
+    covered, expected = np.mean(np.array(drawn, dtype=np.float64), axis=0)
+    assert covered == pytest.approx(expected, abs=0.05)
+    assert expected < 0.9 or held_out > tested

@@ -28,13 +28,13 @@ def test_nothing_is_said_of_an_automaton_that_did_well_or_was_not_measured() -> 
             FIDELITY,
             replace(WELL, coverage=0.43, coverage_expected=0.93),
             "Do not trust the risks: on test runs 22 of 52 of the 90 % intervals held the share of runs that failed; "
-            "were every risk exact, 48.4 would. A risk shown here can be far from what happens.",
+            "if they are right, 48.4 would. A risk shown here can be far from what happens.",
         ),
         (
             FIDELITY,
             replace(WELL, coverage=5 / 7, coverage_expected=0.94, cells=7),
             "Take care with the risks: on test runs 5 of 7 of the 90 % intervals held the share of runs that failed; "
-            "were every risk exact, 6.6 would. So few intervals may miss by chance.",
+            "if they are right, 6.6 would. So few intervals may miss by chance.",
         ),
         (
             replace(FIDELITY, rem=0.53, rem_interval=(0.41, 0.66)),

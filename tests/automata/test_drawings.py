@@ -367,7 +367,7 @@ def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
     assert places == sorted(places)
     assert "41 of 82<small>50 % [40, 60]</small>" in page and "5 of 158<small>3.2 % [1, 6]</small>" in page
     assert "<b>.34</b> Cohen&#x27;s kappa" in page and "<b>36 of 52</b> 90 % intervals" in page
-    assert "were every risk exact, 44.2 would" in page
+    assert "if the intervals are right, 44.2 would" in page
     assert "Training, held-out and test runs:" in page.partition("Audit")[0]
     worst = summary.ranked[0]
     assert f"State {worst.state} raises 12 of the 28 first alarms on failed runs and 0 on successful ones." in page

@@ -51,7 +51,7 @@ def test_all_combinations_at_a_third_of_the_budget_and_at_all_of_it() -> None:
     assert len(found) == len(set(found)) == 2 * 2 * 2
     assert {c.max_states for c in found} == {21, 64}
     assert choices(["typed", "typed"], ["ladder"], 4, [True]) == (Candidate("typed", "ladder", 4, True),)
-    assert (sizes(23), sizes(24), sizes(2)) == ((23,), (8, 24), (2,))
+    assert (sizes(15), sizes(16), sizes(2)) == ((15,), (5, 16), (2,))
 
 
 def test_names_that_are_not_known_are_told_with_those_that_are() -> None:

@@ -108,8 +108,8 @@ def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:
         yield "Same alarms", sign + risk_text(abs(found.kappa)), meaning
     if found.kept is not None and found.coverage_expected is not None:
         meaning = (
-            "90 % intervals that ten test runs or more came to hold the share of them that failed; were every risk "
-            f"exact, {found.coverage_expected * found.cells:.1f} would on average: few runs can have few shares only"
+            "90 % intervals that ten test runs or more came to hold the share of them that failed; if the intervals "
+            f"are right, {found.coverage_expected * found.cells:.1f} would on average, as shares of few runs scatter"
         )
         yield "Intervals kept", f"{found.kept:,} of {found.cells:,}", meaning
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import betabinom, chi2, norm
 
 from prefixguard.alarm import AlarmPolicy, Level, alarm_threshold, run_maximum
 from prefixguard.automata.material import Material
-from prefixguard.automata.span_pools import pools_of
+from prefixguard.automata.span_pools import design_effects, pools_of
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary.fidelity import RUNS, Walks
@@ -170,8 +170,12 @@ def interval_coverage(
     automaton: Automaton, strings: Strings, states: NDArray[np.int32]
 ) -> tuple[float | None, float | None, int]:
     """Of the cells (a state in a span of the clock, or in a pool of them) with enough runs: the share whose failure
-    rate among these runs lies in the 90 % interval of the outcome risk; the share to expect if every risk were exact;
+    rate among these runs lies in the 90 % interval of the outcome risk; the share to expect if the intervals are right;
     how many cells.
+
+    An interval that is right holds the rate of all runs there are nine times in ten, and that of a few runs less often.
+    The share to expect is of rates drawn from the Beta distribution that has the interval's ends as quantiles, nearly,
+    and of as many runs drawn at each, runs of one task counting as fewer than they are.
 
     strings: runs that set no risk. states: after each of their steps.
     """
@@ -181,17 +185,31 @@ def interval_coverage(
     pairs = np.unique(run * (automaton.n_states * n_columns) + cell)
     run, cell = np.divmod(pairs, automaton.n_states * n_columns)
     size = automaton.n_states * n_columns
-    runs, failures = (np.bincount(cell, weights, size) for weights in (None, strings.failed[run].astype(np.float64)))
+    failed = strings.failed[run].astype(np.float64)
+    runs, failures = (np.bincount(cell, weights, size) for weights in (None, failed))
     there = np.flatnonzero(runs >= CELL_RUNS)
     if not len(there):
         return None, None, 0
-    n = runs[there]
-    risk = automaton.risk[:, :, 1].ravel()[there]
     low, high = automaton.interval[:, :, 1].reshape(-1, 2)[there].T
-    rate = failures[there] / n
+    rate = failures[there] / runs[there]
     inside = (low <= rate) & (rate <= high)
-    expected = binom.cdf(np.floor(high * n + 1e-9), n, risk) - binom.cdf(np.ceil(low * n - 1e-9) - 1, n, risk)
+    n = np.maximum(np.round(runs[there] / design_effects(run, strings.tasks[run], cell, failed, size)[there]), 1)
+    drawn = betabinom(n, *_beta_of(low, high))
+    expected = drawn.cdf(np.floor(high * n + 1e-9)) - drawn.cdf(np.ceil(low * n - 1e-9) - 1)
     return float(inside.mean()), float(expected.mean()), len(there)
+
+
+def _beta_of(low: NDArray[np.float64], high: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Beta distributions whose 90 % intervals these are, nearly: by the middle and the spread of a normal one; where
+    an end is 0 or 1, of Jeffreys' prior and runs that all ended alike."""
+    middle = np.clip((low + high) / 2, 1e-6, 1 - 1e-6)
+    spread = np.maximum((high - low) / (2 * norm.ppf(0.95)), 1e-6)
+    weight = np.maximum(middle * (1 - middle) / spread**2 - 1, 1e-3)
+    many = chi2.ppf(0.95, 1) / (2 * np.maximum(np.where(low > 0, 1 - low, high), 1e-6))
+    a = np.where(low <= 0, 0.5, np.where(high >= 1, many, middle * weight))
+    b = np.where(high >= 1, 0.5, np.where(low <= 0, many, (1 - middle) * weight))
+    whole = (low <= 0) & (high >= 1)
+    return np.where(whole, 0.5, a), np.where(whole, 0.5, b)
 
 
 def _count(share: float, n: int) -> int:
