@@ -231,7 +231,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", choices=list(accuracy.SETS), default=list(accuracy.SETS))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--folds", type=int, default=3)
-    parser.add_argument("--take", type=int, default=2, help="folds that are measured")
+    parser.add_argument("--take", type=int, default=3, help="folds that are measured")
     parser.add_argument("--keep", type=Path, help="folder for what teachers say")
     args = parser.parse_args()
     if args.traces is None:
