@@ -313,7 +313,7 @@ CATALOGUE: Final = (
 BY_NAME: Final = {behaviour.name: behaviour for behaviour in CATALOGUE}
 
 #: One more whenever a behaviour holds at other steps than in the release before, or with another count.
-CATALOGUE_VERSION: Final = 6
+CATALOGUE_VERSION: Final = 7
 #: Behaviours of steps that have signals. They raise no level of rules, and none of the others holds otherwise for them,
 #: so what was made with a catalogue that had none of them is as it was.
 OF_SIGNALS: Final = frozenset(("runaway_cost", "slowing_steps"))

@@ -105,6 +105,10 @@ _PYTHON = re.compile(
 )
 
 
+#: A name in brackets that stands for something else, as `<table_name>`, or a mark of a model's template.
+_PLACEHOLDER = re.compile(r"<\|?[A-Za-z][\w-]{0,62}\|?>")
+#: The fence of a block of code, before what is run.
+_FENCE = re.compile(r"\s*```\w*\s*")
 #: What stands in a word of a sentence, or after it; and code points in which its first words are looked for.
 _IN_WORDS = re.compile("['’-]|[,.;:!?]$")
 _SENTENCE: Final = 200
@@ -140,6 +144,8 @@ def read_shell(command: str) -> ShellCommand:
     command: text of a shell's command, of a statement of SQL, or of a program of Python, of which nobody knows what it
     does. Of its first 65,536 characters the first 4,000 that are no here-document are looked at.
     """
+    if (fence := _FENCE.match(command[:_READ])) is not None:
+        command = command[fence.end() :]
     if (statement := read_sql(command)) is not None:
         return ShellCommand(*statement)
     if _PYTHON.match(command[:_READ]):
@@ -147,7 +153,7 @@ def read_shell(command: str) -> ShellCommand:
     bare = _without_texts(command[:_LOOKED_AT])[:_READ]
     best, told = len(_GREATEST), ""
     effects: list[FileEffect] = []
-    for part in _PARTS.split(_QUOTED.sub("''", bare)):
+    for part in _PARTS.split(_QUOTED.sub("''", _PLACEHOLDER.sub("''", bare))):
         kind, words, of_part = _read_part(part)
         effects += of_part
         if kind and _GREATEST.index(kind) < best:
@@ -190,6 +196,8 @@ def _read_part(part: str) -> ShellCommand:
         words = words[1:]  # assignments, `timeout 60`
     redirected = _REDIRECTED.search(part)
     into = (FileEffect("written", redirected[1].strip("'")),) if redirected else ()
+    if words and words[0].startswith(">"):
+        words = []
     if not words or words[0] in _BETWEEN or words[0].startswith(("#", "'")):
         return ShellCommand("edits", ">", into) if redirected and not words else _NOTHING
     first = words[0].rpartition("/")[2].lower().removesuffix(".exe").strip("({)}")

@@ -10,7 +10,7 @@ import re
 
 _READS = (
     r"(?P<read>select)\b(?!\s+\w+\s+in\s+[^\s(])",  # `select NAME in WORDS` is the shell's
-    r"(?P<shown>show|describe|desc|explain|pragma|use)\s+[\w`\"\[(]",
+    r"(?P<shown>show|describe|desc|explain|pragma|use)\s+[\w`\"\[(<]",
     r"(?P<named>with)\s+(?:recursive\s+)?[\w`\"]+(?:\s*\([^()]*\))?\s+as\s+(?:(?:not\s+)?materialized\s+)?\(",
 )
 _OBJECT = (

@@ -38,6 +38,10 @@ from prefixguard.behaviours.shell import FileEffect, read_shell
         ("# the least\nimport math as m\nm.sqrt(2) > 1", "acts", [("runs", "")]),
         ("from os import path\nprint(path.sep > 'a')", "acts", [("runs", "")]),
         ("import a.png > b", "edits", [("runs", "")]),
+        ("```sql\nSELECT a FROM b GROUP BY c HAVING COUNT(*) > 1;\n```", "reads", []),
+        ("DESCRIBE <table_name>", "reads", []),
+        ("cat <file_name>", "reads", []),
+        ("find a -exec gzip {} \\; > b.gz", "edits", [("written", "b.gz")]),
     ],
 )
 def test_effects_in_their_order(command: str, kind: str, effects: list[tuple[str, str]]) -> None:
