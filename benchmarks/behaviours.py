@@ -95,7 +95,7 @@ def run_set(name: str, traces: Path, folds: int) -> dict[str, Any]:
     behaviour = np.vstack([features(one) for one in of_runs])
     clock = np.concatenate([np.arange(n, dtype=np.float32) for n in corpus.lengths.tolist()])[:, None]
     given = {
-        "46 context features": corpus.context,
+        "46 context features": corpus.context[:, : context.N_FEATURES],
         "behaviours": behaviour,
         "behaviours and a clock": np.hstack((behaviour, clock)),
         "clock": clock,

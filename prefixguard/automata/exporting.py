@@ -220,7 +220,8 @@ def _finish(
     file or folder of its runs."""
     corpus, automaton, alphabet = material.corpus, learned.automaton, learned.alphabet
     names_of = deed_names(material, examples=examples)
-    entries = make_entries(alphabet, material, automaton, learned.walked.states, names_of, examples=examples)
+    done = deeds(material, names_of)
+    entries = make_entries(alphabet, material, automaton, learned.walked.states, names_of, done, examples=examples)
     identity, policy = Platt(1.0, 0.0), bundle.calibration.policy
     glosses = tuple(entry.gloss for entry in entries)
     parts = BundleParts(
@@ -278,7 +279,8 @@ def _finish(
     fidelity = replace(fidelity, care=(*distrust(fidelity, performance), *fidelity.care))
     states = learned.walked.states
     ranked = rank_states(material, shown, entries, states, walks, thresholds, horizon=horizon, examples=examples)
-    effect = in_effect(performance, ranked, walks.strings)
+    missed = find_missed(material, states, walks, thresholds, names_of, examples=examples)
+    effect = in_effect(performance, ranked, walks.strings, missed)
     performance = replace(performance, notes=tuple(filter(None, (effect, *performance.notes))))
     chosen = choose_replays(material, walks, calibration, horizon=horizon)
     places = chosen.places[~np.isin(material.test[chosen.places], asked)]
@@ -289,8 +291,7 @@ def _finish(
         for replay in make_replays(material, runs, walked, kinds, asked=runs is asked, examples=examples)
     ]
     written = automaton_to_bytes(automaton, alphabet.map, glosses, performance, state_names(automaton, glosses))
-    of_states = state_examples(material, automaton, learned.walked.states, examples=examples)
-    done = deeds(material, names_of)
+    of_states = state_examples(material, automaton, learned.walked.states, done, examples=examples)
     summary = AutomatonSummary(
         name=names[0],
         origin=origin_of(
@@ -326,7 +327,7 @@ def _finish(
         failing=failing_calls(done, states),
         looks=helpful_looks(material, done),
         effect=effect,
-        missed=find_missed(material, states, walks, thresholds, names_of, examples=examples),
+        missed=missed,
         parts=alarms_by_part(material, walks, thresholds, names_of, horizon=horizon) if examples else (),
     )
     info = automaton_info(bundle, learned.choice, learned.trials, summary, notes)

@@ -11,7 +11,8 @@ too, where d = 1 + r (the mean over the runs of how many are of its task, itself
 r the correlation of two runs of one task in the same merged span, over all of these: Pearson's, from all pairs. To
 tell neighbours apart all runs count: they are of the same tasks on both sides.
 
-Sources: Brown, Cai, DasGupta 2001 (the interval); Kish 1965; Rao and Scott 1992; Ridout, Demetrio, Firth 1999.
+Sources: Brown, Cai, DasGupta 2001 (the interval); Efron, Morris 1972 (no estimate outside of it); Kish 1965; Rao and
+Scott 1992; Ridout, Demetrio, Firth 1999.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from scipy.stats import beta
 
 from prefixguard.bundle import Automaton
 
-_PRIOR = 20.0  # runs that the training estimate counts for in a risk; an interval is of the runs that were there alone
+_PRIOR = 20.0  # runs that the training estimate counts for in a risk; an interval is of the held-out runs alone
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -149,7 +150,8 @@ def _rates_of(visits: _Visits, estimate: Floats, weight: Floats, first: Places, 
 
 def _risk_of(rates: _Rates) -> SpanRisk:
     n, f, p = rates
-    return SpanRisk((f + _PRIOR * p) / (n + _PRIOR), *_jeffreys(n, f))
+    low, high = _jeffreys(n, f)
+    return SpanRisk(np.clip((f + _PRIOR * p) / (n + _PRIOR), low, high), low, high)
 
 
 def _jeffreys(n: Floats, f: Floats) -> tuple[Floats, Floats]:

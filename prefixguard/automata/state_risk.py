@@ -9,8 +9,9 @@ tell apart as one (`pooled_risk`):
 
 f being the sum over those runs of the share of their steps there that were failures. Runs are counted, not steps, and
 runs of one task as fewer than they are: neither are independent. The interval is the 90 % interval of Jeffreys of f out
-of n: what training says has no part in it, so that it is wide where few runs were, and a risk that rests on training
-can lie outside it. Source: PrefixGuard 4.5 shrinks to the base rate with the weight of 5 prefixes.
+of n: what training says has no part in it, so that it is wide where few runs were. Where the risk would lie outside of
+it, held-out runs contradict training, and the risk is the nearest end of the interval. Source: PrefixGuard 4.5 shrinks
+to the base rate with the weight of 5 prefixes.
 
 A failure within the next steps is a failure. So the imminent risk of a cell is at most its outcome risk, and the ends
 of its interval are at most those of the other; alarms go by the outcome risk, which stays as it is.

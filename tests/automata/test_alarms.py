@@ -21,8 +21,10 @@ from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary.advice import changes_of_parts
 from prefixguard.automata.summary.alarms import (
     PLAIN_RULE,
+    RULES,
     _lengths,
     _notes,
+    _without_calls,
     alarm_kappa,
     group_names,
     interval_coverage,
@@ -31,7 +33,7 @@ from prefixguard.automata.summary.alarms import (
 from prefixguard.automata.summary.doing import deed_names
 from prefixguard.automata.summary.fidelity import Walks, rated
 from prefixguard.automata.summary.parts import alarms_by_part
-from prefixguard.behaviours import PLACES
+from prefixguard.behaviours import CATALOGUE, PLACES
 from prefixguard.bundle import AlarmCount, AlarmPerformance, Calibration, Platt
 from prefixguard.learn import featurise
 from prefixguard.runtime import risk_logits
@@ -118,7 +120,44 @@ def test_the_rule_that_needs_no_model_stands_beside_it(lab: Learned) -> None:
     rule = AlarmCount(PLAIN_RULE, 0.5, 9, 3, 4.0, 0, None, None, None)
     ours = AlarmCount("automaton", 0.9, 8, 2, 4.0, 0, None, None, None)
     (note,) = _notes(40, 40, [ours, ours, rule], 0.1, 3)
-    assert note.endswith("the automaton 8, 2 so early, at 0: the rule needs no model.")
+    assert note.endswith("the automaton 8, 2 so early, at 0: that needs no model.")
+
+
+def test_the_levels_of_rules_stand_beside_it() -> None:
+    """As the monitor `rules` sounds on the same runs: at the first step at which a fault has the count of an ALARM."""
+    runs = [run_of(f"r{n}", [{"tool": "find"}] * (3 if n % 2 else 12), failed=n % 2 == 0) for n in range(90)]
+    sides = {Side.TRAIN: np.arange(30), Side.CALIBRATION: np.arange(30, 50), Side.TEST: np.arange(50, 90)}
+    material = lay_out(featurise(runs), sides, teach=False)
+    it, ours = learned(material, "memoryless"), calibration(0.9)
+    walks = walks_of(it, ours, ours)
+    found = measure_alarms(material, it.automaton, walks, np.arange(31, 50, 2), ours, ours, horizon=3)
+    corpus, leads = material.corpus, list[int]()
+    assert corpus.held is not None
+    for r in material.test.tolist():
+        held = corpus.held[corpus.first[r] : corpus.first[r + 1]]
+        sounds = [any(one.alarm and of[PLACES[one.name]] >= one.alarm for one in CATALOGUE) for of in held]
+        if any(sounds):
+            leads.append(len(sounds) - 1 - sounds.index(True))
+    row = found.rows[4]
+    assert (row.by, row.threshold, row.caught, row.false_alarms) == (RULES, 0.5, 20, 0) and len(leads) == 20
+    assert (row.early, row.lead) == (sum(n > 3 for n in leads), np.median(leads))
+
+
+def test_agents_that_never_make_a_call_are_told_of() -> None:
+    """One of three agents writes and calls nothing, in as many runs as a cell needs."""
+    runs = [
+        replace(
+            run_of(f"r{n}", [{"tool": "find" if n % 3 else "respond"}] * 4, failed=n % 2 == 0),
+            groups={"agent": f"a{n % 3}"},
+        )
+        for n in range(90)
+    ]
+    sides = {Side.TRAIN: np.arange(60), Side.CALIBRATION: np.arange(60, 75), Side.TEST: np.arange(75, 90)}
+    material = lay_out(featurise(runs), sides, teach=False)
+    (said,) = _without_calls(material)
+    assert said.startswith("1 of 3 values of agent (20 of 60 training runs) make no call at any step.")
+    assert not list(_without_calls(replace(material, tools=["find"] * len(material.tools))))
+    assert not list(_without_calls(replace(material, tools=["respond"] * len(material.tools)))), "then all are silent"
 
 
 def test_every_row_keeps_the_budget_on_the_runs_that_set_it(lab: Learned) -> None:
@@ -149,12 +188,12 @@ def test_who_the_agent_is_stands_beside_it_and_that_it_does_as_well_is_said(lab:
     ours = calibration(0.9)
     walks = walks_of(it, ours, ours)
     found = measure_alarms(material, it.automaton, walks, np.arange(41, 160, 2), ours, ours, horizon=3)
-    row = found.rows[4]
+    row = found.rows[5]
     assert (row.by, row.caught, row.early, row.lead, row.false_alarms) == ("agent alone", 40, 40, 5.0, 0)
     assert not [note for note in found.notes if "raises no alarm" in note]
     # Set by runs of the agent that fails, there is nothing above its threshold.
     mute = measure_alarms(material, it.automaton, walks, np.arange(40, 160, 2), ours, ours, horizon=3)
-    assert (mute.rows[4].by, mute.rows[4].caught, mute.rows[4].false_alarms) == ("agent alone", 0, 0)
+    assert (mute.rows[5].by, mute.rows[5].caught, mute.rows[5].false_alarms) == ("agent alone", 0, 0)
     (said,) = [note for note in mute.notes if note.startswith("Agent alone raises no alarm")]
     assert "more successful ones than its budget allows have the agent that fails most often." in said
     (said,) = [note for note in found.notes if note.startswith("Agent alone")]

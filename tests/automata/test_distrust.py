@@ -8,7 +8,7 @@ import pytest
 from invented_summary import PERFORMANCE
 
 from prefixguard.automata.summary import Fidelity
-from prefixguard.automata.summary.alarms import RULE_NOTE
+from prefixguard.automata.summary.alarms import RULE_NOTES
 from prefixguard.automata.summary.distrust import distrust
 
 WELL = replace(PERFORMANCE, kappa=0.5, coverage=0.8, coverage_expected=0.84)
@@ -56,7 +56,7 @@ def test_what_did_badly_is_said_in_a_sentence(fidelity: Fidelity, performance: o
 
 
 def test_that_a_rule_of_one_line_does_as_well_stands_first() -> None:
-    note = f"{RULE_NOTE} 9 failures, 3 with more than 3 steps left, at 0 false alarms; the automaton 8."
+    note = f"{RULE_NOTES[0]} 9 failures, 3 with more than 3 steps left, at 0 false alarms; the automaton 8."
     found = list(distrust(FIDELITY, replace(WELL, kappa=-0.01, notes=("Something else.", note))))
     assert found[0] == note and len(found) == 2
 

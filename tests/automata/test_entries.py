@@ -14,6 +14,7 @@ from invented_summary import HOSTILE
 from lab_automaton import Learned, entries_of, lab_material, lay_out, learned, material_of, run_of, typed, wordless
 
 from prefixguard.automata.alphabets.alphabet import fit_typed
+from prefixguard.automata.material import Material
 from prefixguard.automata.summary.calls_in_runs import failing_calls
 from prefixguard.automata.summary.doing import Deed, deed_names, deeds, doing
 from prefixguard.automata.summary.entries import calls_meant, state_examples, step_line
@@ -21,6 +22,11 @@ from prefixguard.errors import DataError
 from prefixguard.learn import featurise, steps_of
 from prefixguard.stepview import StepRecord, serialize
 from prefixguard.trace import Side
+
+
+def done_in(material: Material) -> np.ndarray:
+    """What is done in every training step."""
+    return deeds(material, deed_names(material))
 
 
 @pytest.fixture(scope="module", params=[("memoryless", ()), ("ladder", (4, 9))], ids=["memoryless", "clocked ladder"])
@@ -124,7 +130,7 @@ def test_examples_are_steps_of_the_symbol_from_different_tasks(lab: Learned) -> 
         assert len(set().union(*tasks)) >= len(tasks)
         assert bool(entry.examples) == bool(entry.count)
     assert sum(len(entry.examples) == 3 for entry in entries) > 3
-    examples = state_examples(lab.material, lab.automaton, lab.states)
+    examples = state_examples(lab.material, lab.automaton, lab.states, done_in(lab.material))
     assert len(examples) == lab.automaton.n_states
     assert all(ends[state, line] for state, lines in enumerate(examples) for line in lines)
     assert [bool(lines) for lines in examples] == (lab.automaton.visits > 0).tolist()
@@ -148,7 +154,8 @@ def test_without_examples_no_text_of_a_step_is_left(lab: Learned) -> None:
     entries = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states, examples=False)
     full = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states)
     assert entries == tuple(replace(entry, examples=()) for entry in full)
-    assert state_examples(lab.material, lab.automaton, lab.states, examples=False) == ((),) * lab.automaton.n_states
+    none = state_examples(lab.material, lab.automaton, lab.states, done_in(lab.material), examples=False)
+    assert none == ((),) * lab.automaton.n_states
 
 
 def test_symbols_without_words_are_named_by_tool_and_term(lab: Learned) -> None:
@@ -182,7 +189,7 @@ def test_states_of_other_runs_are_refused(lab: Learned) -> None:
     with pytest.raises(DataError, match=r"states for .* steps of training runs: give the state after each step"):
         entries_of(lab.alphabet, lab.material, lab.automaton, lab.states[1:])
     with pytest.raises(DataError, match="states for"):
-        state_examples(lab.material, lab.automaton, lab.states[1:])
+        state_examples(lab.material, lab.automaton, lab.states[1:], done_in(lab.material))
 
 
 def test_hostile_texts_stay_on_their_line_and_are_cut() -> None:
@@ -195,7 +202,7 @@ def test_hostile_texts_stay_on_their_line_and_are_cut() -> None:
     alphabet = wordless(typed(material))
     it = learned(material, "memoryless", alphabet=alphabet)
     entries = entries_of(alphabet, material, it.automaton, it.states)
-    texts = [line for lines in state_examples(material, it.automaton, it.states) for line in lines]
+    texts = [line for lines in state_examples(material, it.automaton, it.states, done_in(material)) for line in lines]
     for entry in entries:
         names = (*(n for n, _ in entry.terms), *(n for n, _ in entry.tools), *(n for n, _ in entry.statuses))
         texts += [entry.gloss, entry.condition, *names, *entry.examples]

@@ -145,7 +145,7 @@ def test_alarms_that_the_step_number_raises_are_flagged_with_the_risk_before(
     it = replace(lab, automaton=replace(lab.automaton, risk=risk), risks=risk[lab.test_states, column])
     flags = [flag for one in ranked(it, 0.5) for flag in one.flags if "because of the number of the step" in flag]
     assert bool(flags) == bool(said)
-    risk_before = f"some steps earlier the risk of this state is {said} at most, not above the threshold."
+    risk_before = f"in the range of steps before, the risk of this state is {said} at most, not above the threshold."
     assert all(risk_before in flag for flag in flags)
     stayed: Counter[int] = Counter()
     for a, b in pairwise(it.test.first.tolist()):
@@ -155,7 +155,8 @@ def test_alarms_that_the_step_number_raises_are_flagged_with_the_risk_before(
     for one in ranked(it, 0.5):
         for flag in one.flags:
             if "because of the number of the step" in flag:
-                runs = f"{stayed[one.state]:,} of these runs were in this state already."
+                n = stayed[one.state]
+                runs = f"{n:,} run{'s' * (n != 1)} had been in this state at the step before."
                 assert (runs in flag) == (stayed[one.state] > 0)
 
 
@@ -282,7 +283,8 @@ def test_alarms_that_the_clock_raised_are_flagged(lab: Learned) -> None:
         only = of_all[one.state] == 1
         some = f"{of_clock[one.state]} of its {of_all[one.state]}"
         every = of_clock[one.state] == of_all[one.state]
-        start = "Its only" if only else f"All {of_all[one.state]} of its first" if every else some
+        whole = "Both" if of_all[one.state] == 2 else f"All {of_all[one.state]}"
+        start = "Its only" if only else f"{whole} of its first" if every else some
         assert all(flag.startswith(start) for flag in told)
         assert list(one.at) == sorted(steps.get(one.state, []))
     assert 0 < of_clock.total() < of_all.total()
@@ -434,7 +436,7 @@ def test_calls_that_look_are_told_of_where_their_runs_fail_less() -> None:
     sides = {Side.TRAIN: np.arange(80), Side.CALIBRATION: np.arange(0), Side.TEST: np.arange(0)}
     material = lay_out(featurise(runs), sides, teach=False)
     found = helpful_looks(material, deeds(material, deed_names(material)))
-    assert found == (LookInRuns("list_tables", 40, 30, 40, 40),)
+    assert found == (LookInRuns("list_tables", 40, 30, 40, 40, 0.25),)
     (said,) = what_helps(found)
     assert "list_tables (75 % of 40 training runs that begin so failed, 100 % of the 40 others)." in said
     assert list(what_helps(())) == []
@@ -465,7 +467,12 @@ def test_what_the_alarm_does_in_effect_is_said() -> None:
         now = replace(it, automaton=replace(it.automaton, risk=risk), risks=risks)
         walks = walks_of(now, 0.5)
         measured = measure_alarms(now.material, now.automaton, walks, np.arange(1, 80, 2), ours, ours, horizon=3)
-        said = in_effect(measured, ranked(now, 0.5), now.test)
+        missed = MissedFailures(40, 40, 2, 1, None, (("speaks", 2, 30),), (), ())
+        said = in_effect(measured, ranked(now, 0.5), now.test, missed)
+        assert said.endswith(
+            "Of 40 failures 2 raise no alarm: 2 of these end so: speaks, as do 30 of 40 successful runs; 1 went "
+            "through the states of a run that succeeded."
+        )
         if by_step:
             assert said.startswith("In effect this automaton counts to step 8: its alarms are not fit as evidence of")
             assert "An alarm on every test run that reaches step 8 would catch 40 failures at 0 false alarms" in said
@@ -476,7 +483,7 @@ def test_what_the_alarm_does_in_effect_is_said() -> None:
             assert "100 % of failures are caught with more than 3 steps left; by the step number alone 0 %" in said
             assert "counts" not in said and "because of the number of the step." not in said
     silent = replace(it, risks=np.zeros_like(it.risks))
-    nothing = in_effect(measured, ranked(silent, 0.5), it.test)
+    nothing = in_effect(measured, ranked(silent, 0.5), it.test, missed)
     assert nothing == "In effect this automaton raises no alarm: on no test run did it sound."
 
 

@@ -160,7 +160,7 @@ def invented_summary(
             tuple(text(f"Calls {KINDS[k % 16][1] or 'nothing'}.", k) for k in range(n_symbols)),
         ),
         failing=(FailingCall(text("get_user_details", 6), text("no such user", 3), 90, 0.05, (1,)),),
-        looks=(LookInRuns(text("get_user_details", 5), 60, 20, 90, 60),),
+        looks=(LookInRuns(text("get_user_details", 5), 60, 20, 90, 60, 0.3),),
         effect="In effect first alarms come at steps 8 to 19.",
         missed=MissedFailures(
             failed=82,

@@ -16,7 +16,7 @@ from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import Strings
-from prefixguard.automata.summary.doing import deed_names
+from prefixguard.automata.summary.doing import deed_names, deeds
 from prefixguard.automata.summary.entries import Entry, make_entries
 from prefixguard.bundle import Automaton
 from prefixguard.encoder import fit_vocabulary
@@ -80,7 +80,7 @@ def entries_of(
 ) -> tuple[Entry, ...]:
     """The entries of an automaton, steps being named by what the material's training runs have in common."""
     names = deed_names(material, examples=examples)
-    return make_entries(alphabet, material, automaton, states, names, examples=examples)
+    return make_entries(alphabet, material, automaton, states, names, deeds(material, names), examples=examples)
 
 
 @cache

@@ -4,7 +4,8 @@ The tree asks whether each behaviour holds, and is fitted to the teacher's out-o
 which the side where a behaviour holds stands before the side where it does not, and leaves at which something failed or
 was repeated before all others: the symbol of a step is the first that holds, and each is said by what is there, never
 by what is not. What is met in too few training runs is no symbol: such a step has the next one that holds at it. Steps
-of no leaf at which something holds have as symbols what they are alone: they read, write, speak ... The number of the
+of no leaf at which something holds have as symbols what failed or was repeated alone, and then what they are alone:
+they read, write, speak ... The number of the
 step, and with it how near its limit is, gives no symbol; nor does how often a behaviour was seen, for what is seen n
 times is seen at step n or later.
 """
@@ -51,7 +52,7 @@ def fit_behaviours(material: Material, runs: NDArray[np.int64], leaves: int) -> 
     inside[steps.train] = True
     symbols = np.full(len(held), -1, dtype=np.int32)
     kept: list[BehaviourSymbol] = []
-    alone = (BehaviourSymbol(((name, 1),)) for name in CONSEQUENCES)
+    alone = (BehaviourSymbol(((name, 1),)) for name in (*_GONE_WRONG, *CONSEQUENCES))
     # Of two leaves of which one asks all that the other does, and more, the one that asks more still comes first.
     leaves_first = sorted(_leaves(tree), key=lambda symbol: not any(name in _GONE_WRONG for name, _ in symbol.asked))
     for symbol in dict.fromkeys((*leaves_first, *alone)):

@@ -2,7 +2,8 @@
 
 Each row alarms by a threshold that keeps the same budget on the same successful runs. A score that counts steps, or
 knows nothing but the value of a group (which agent it is, which domain), shows what an alarm is worth that looks at no
-behaviour at all. One row has no threshold and no budget: the rule that a user has without any model.
+behaviour at all. Two rows have no threshold and no budget, since a user has them without any model: a plain rule, and
+the monitor `rules`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary.fidelity import RUNS, Walks
 from prefixguard.automata.summary.wording import count_text, one_line, share_text
-from prefixguard.behaviours import PLACES
+from prefixguard.behaviours import CATALOGUE, PLACES
 from prefixguard.bundle import AlarmCount, AlarmPerformance, Automaton, Calibration
 from prefixguard.metrics import Resamples, first_alerts
 
@@ -39,9 +40,12 @@ _LOOPS = ("same_call_same_result", "alternating_calls", "same_message", "errors_
 #: What a user has without a model: behaviours of the catalogue, each an alarm as soon as it holds.
 PLAIN_RULE = "plain rule: three errors in a row, or the same call with the same result again"
 _OF_RULE = ("errors_in_a_row", "same_call_same_result")
+#: What else: the levels of the monitor `rules`, each fault from its own count on.
+RULES = "rules without a model (the monitor rules)"
+_COUNTS_OF_RULES = [(PLACES[one.name], one.alarm) for one in CATALOGUE if one.alarm]
 
-#: How the note begins that says that the plain rule does as well.
-RULE_NOTE = f"{PLAIN_RULE[0].upper()}{PLAIN_RULE[1:]} catches"
+#: How the notes begin that say that what needs no model does as well.
+RULE_NOTES = tuple(f"{by[0].upper()}{by[1:]} catches" for by in (PLAIN_RULE, RULES))
 
 Scores = list[NDArray[np.float64]]
 
@@ -104,6 +108,12 @@ def measure_alarms(
         rows.append(row(PLAIN_RULE, of_runs, 0.5, AlarmPolicy()))
         if unmeasured := _rule_in_training(material, held[:, places], of_runs):
             rows[-1] = AlarmCount(PLAIN_RULE, None, 0, 0, None, 0, None, None, None)
+        counted, least_of = np.array(_COUNTS_OF_RULES).T
+        by_rules: Scores = [
+            np.asarray((held[first[r] : first[r + 1], counted] >= least_of).any(axis=1), dtype=np.float64)
+            for r in material.test.tolist()
+        ]
+        rows.append(row(RULES, by_rules, 0.5, AlarmPolicy()))
     silent = []
     for name in group_names(material):
         known, setting = (by_value(material, name, runs) for runs in (material.test, drawn))
@@ -136,6 +146,7 @@ def measure_alarms(
                     *silent,
                     unmeasured,
                     _lengths(material),
+                    *_without_calls(material),
                 ),
             )
         ),
@@ -254,6 +265,24 @@ def _rule_in_training(material: Material, held: NDArray[np.uint8], tested: Score
     )
 
 
+def _without_calls(material: Material) -> Iterator[str]:
+    """Of each group of which some values' training runs hold no call at any step, and others' do, a sentence."""
+    corpus, pool = material.corpus, material.pool.tolist()
+    calls = np.array([bool(tool) and tool != "respond" for tool in material.tools], dtype=np.bool_)
+    first = corpus.first
+    makes = {r: bool(calls[first[r] : first[r + 1]].any()) for r in pool}
+    for name in group_names(material):
+        runs = Counter(corpus.groups[r].get(name, "") for r in pool)
+        makers = {corpus.groups[r].get(name, "") for r in pool if makes[r]}
+        none = [value for value, n in runs.items() if value not in makers and n >= CELL_RUNS]
+        if none and makers:
+            yield (
+                f"{len(none):,} of {len(runs):,} values of {one_line(name, _NAME)} ({sum(runs[v] for v in none):,} of "
+                f"{len(pool):,} training runs) make no call at any step. If they do make calls, the runs or the "
+                "adapter lose them, and what is said here of missing calls and of calls as text is of the recording."
+            )
+
+
 def _lengths(material: Material) -> str:
     """Whether test runs are as long as training runs, else at how many steps runs are cut, where many end at the
     greatest length; "" where there is nothing to say."""
@@ -306,7 +335,7 @@ def _notes(failed: int, successful: int, rows: Sequence[AlarmCount], budget: flo
         allowed = max(ours.false_alarms, budget * successful)
         does_as_well = other.caught >= ours.caught and other.early >= ours.early and other.false_alarms <= allowed
         if other.caught and does_as_well:
-            so = "the rule needs no model" if other.by == PLAIN_RULE else _NO_EVIDENCE
+            so = "that needs no model" if other.by in (PLAIN_RULE, RULES) else _NO_EVIDENCE
             failures, alarms = count_text(other.caught, "failure"), count_text(other.false_alarms, "false alarm")
             yield (
                 f"{other.by[0].upper()}{other.by[1:]} catches {failures}, {other.early:,} with more than "

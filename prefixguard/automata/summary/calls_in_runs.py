@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.automata.material import Material
+from prefixguard.automata.summary.alarms import group_names
 from prefixguard.behaviours import PLACES
 
 #: Failing calls that are told of, each at this share of the training steps or more; and first calls that look, where
@@ -33,18 +34,21 @@ class FailingCall:
 @dataclass(frozen=True, slots=True)
 class LookInRuns:
     """A call that looks (reads, searches, tests): how many training runs begin with it, whatever came back, and how
-    many of these failed; the same of the other runs."""
+    many of these failed; the same of the other runs. within: how much rarer failures are among these than among the
+    others of the same groups."""
 
     what: str
     runs: int
     failed: int
     others: int
     others_failed: int
+    within: float
 
     @property
     def gain(self) -> float:
-        """How much rarer failures are in runs that begin with it."""
-        return self.others_failed / self.others - self.failed / self.runs
+        """How much rarer failures are in runs that begin with it: the less of both differences, of all runs, and of
+        runs of the same groups."""
+        return min(self.others_failed / self.others - self.failed / self.runs, self.within)
 
 
 def failing_calls(done: NDArray[np.object_], states: NDArray[np.int32]) -> tuple[FailingCall, ...]:
@@ -76,6 +80,25 @@ def helpful_looks(material: Material, done: NDArray[np.object_]) -> tuple[LookIn
         rest = every - there
         if min(len({int(material.tasks[r]) for r in of}) for of in (there, rest)) >= _LOOK_TASKS:
             failed, others_failed = (sum(bool(corpus.failed[r]) for r in of) for of in (there, rest))
-            found.append(LookInRuns(what, len(there), failed, len(rest), others_failed))
+            within = _within_groups(material, there, rest)
+            found.append(LookInRuns(what, len(there), failed, len(rest), others_failed, within))
     much = [one for one in found if one.gain >= _MUCH]
     return tuple(sorted(much, key=lambda one: (-one.gain, one.what))[:_FAILING])
+
+
+def _within_groups(material: Material, there: set[int], rest: set[int]) -> float:
+    """How much rarer failures are among these runs than among the rest, over runs of the same values of all groups (the
+    same agent, the same domain); 0 where no two can be compared.
+
+    Source: Mantel, Haenszel 1959 (the weights).
+    """
+    corpus, names = material.corpus, group_names(material)
+    counts = defaultdict[tuple[str, ...], list[int]](lambda: [0, 0, 0, 0])
+    for side, runs in enumerate((there, rest)):
+        for r in runs:
+            of = counts[tuple(corpus.groups[r].get(name, "") for name in names)]
+            of[2 * side] += 1
+            of[2 * side + 1] += bool(corpus.failed[r])
+    both = [(n * m / (n + m), k / m - f / n) for n, f, m, k in counts.values() if n and m]
+    whole = sum(weight for weight, _ in both)
+    return sum(weight * difference for weight, difference in both) / whole if whole else 0.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from scipy.stats import binom
 
-from prefixguard.automata.summary.alarms import RULE_NOTE
+from prefixguard.automata.summary.alarms import RULE_NOTES
 from prefixguard.automata.summary.fidelity import Fidelity
 from prefixguard.automata.summary.wording import RiskWords, risk_text
 from prefixguard.bundle import AlarmPerformance
@@ -24,7 +24,7 @@ _CHANCE = 0.5
 
 def distrust(fidelity: Fidelity, performance: AlarmPerformance) -> Iterator[str]:
     """Why not to trust the risks, a sentence or two each, the gravest first; none where they did well on test runs."""
-    yield from (note for note in performance.notes if note.startswith(RULE_NOTE))
+    yield from (note for note in performance.notes if note.startswith(RULE_NOTES))
     kept, cells, right = performance.kept, performance.cells, performance.coverage_expected
     if kept is not None and right is not None and kept < (right - COVERAGE_LOSS) * cells:
         chance = float(binom.cdf(kept, cells, right)) > _BY_CHANCE

@@ -7,10 +7,11 @@ from scipy.special import betainc
 from scipy.stats import false_discovery_control
 
 from prefixguard.automata.span_pools import design_effects
-from prefixguard.automata.summary.alarms import CELL_RUNS
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.wording import share_text
 
+#: Test runs that a state needs to be tested: of fewer hardly any outcome is unlikely enough.
+_FEWEST = 5
 #: Of the states whose risks are called in doubt, so many at most are expected to be so by chance.
 _BY_CHANCE = 0.1
 
@@ -30,7 +31,7 @@ def risks_in_doubt(walks: Walks, n_states: int) -> dict[int, str]:
         np.bincount(state, of, n_states)
         for of in (None, failed, np.bincount(at, walks.risks[:, 1], len(pairs)) / steps)
     )
-    there = np.flatnonzero(runs >= CELL_RUNS)
+    there = np.flatnonzero(runs >= _FEWEST)
     if not len(there):
         return {}
     design = design_effects(run, strings.tasks[run], state, failed, n_states)[there]

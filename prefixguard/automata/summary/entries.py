@@ -82,13 +82,14 @@ def make_entries(
     automaton: Automaton,
     states: NDArray[np.int32],
     names: DeedNames,
+    done: NDArray[np.object_],
     *,
     examples: bool = True,
 ) -> tuple[Entry, ...]:
     """One entry a symbol, in order, from the steps of the pool.
 
     states: int32 (pool steps,), the automaton's state after each step of the pool's runs, run by run in the pool's
-    order. names: of what is done in steps. examples: False leaves texts of steps out.
+    order. names: of what is done in steps; done: in each of them (`deeds`). examples: False leaves texts of steps out.
     Terms are those whose mean TF-IDF in the symbol's steps exceeds most the mean elsewhere; only those above it. The
     risk change is that of the outcome risk from after the step before to after this one, the clock's share in it
     included; before the first step it is the start's risk, or, where no step ever ended there, the failure rate.
@@ -107,7 +108,7 @@ def make_entries(
     earlier[strings.first[:-1]] = automaton.risk[automaton.start, 0, 1] if known else base
     contrasts = _contrasts(material.matrix[steps], symbols, alphabet.map.n_symbols)
     statuses, thin = _statuses(material), np.array([one.thin for one in state_figures(automaton)])
-    shown = _examples(material, steps, symbols, alphabet.map.n_symbols) if examples else None
+    shown = _examples(material, steps, symbols, alphabet.map.n_symbols, done) if examples else None
     entries: list[Entry] = []
     for k, contrast in enumerate(contrasts):
         mine = symbols == k
@@ -141,14 +142,19 @@ def make_entries(
 
 
 def state_examples(
-    material: Material, automaton: Automaton, states: NDArray[np.int32], *, examples: bool = True
+    material: Material,
+    automaton: Automaton,
+    states: NDArray[np.int32],
+    done: NDArray[np.object_],
+    *,
+    examples: bool = True,
 ) -> tuple[tuple[str, ...], ...]:
     """For each state up to three typical steps of different tasks that ended in it, one line each; the arguments and
     errors are those of `make_entries`."""
     steps = _pool_steps(material, states)
     if not examples:
         return ((),) * automaton.n_states
-    return _examples(material, steps, states, automaton.n_states)
+    return _examples(material, steps, states, automaton.n_states, done)
 
 
 def nearest_first(rows: csr_matrix) -> NDArray[np.int64]:
@@ -250,11 +256,11 @@ def _contrasts(rows: csr_matrix, groups: NDArray[np.int32], n_groups: int) -> ND
 
 
 def _examples(
-    material: Material, steps: Steps, groups: NDArray[np.int32], n_groups: int
+    material: Material, steps: Steps, groups: NDArray[np.int32], n_groups: int, done: NDArray[np.object_]
 ) -> tuple[tuple[str, ...], ...]:
-    """Of each group, up to three steps; their tasks and their lines differ. The first is the one whose row lies nearest
-    to the mean; each other is so among the tenth of the steps that is least like those before it: one habit does not
-    stand for all, nor does an outlier."""
+    """Of each group, up to three steps; their tasks and their lines differ. The first is, of those that do what most of
+    the group do, the one whose row lies nearest to the mean; each other is so among the tenth of the steps that is
+    least like those before it: one habit does not stand for all, nor does an outlier. done: of every step."""
     corpus = material.corpus
     task = np.repeat(material.tasks[material.pool], corpus.lengths[material.pool])
     found = []
@@ -262,10 +268,12 @@ def _examples(
         mine = np.flatnonzero(groups == group)
         rows, like = material.matrix[steps[mine]], np.zeros(len(mine))
         lines: dict[str, int] = {}  # with the task of each
+        what = [one.what for one in done[mine].tolist()]
+        most = np.array(what) == Counter(sorted(what)).most_common(1)[0][0] if what else np.zeros(0, dtype=np.bool_)
         known = -1
         while len(mine) and known < len(lines) < EXAMPLES:
             known = len(lines)
-            unlike = like <= np.quantile(like, _UNLIKE)
+            unlike = like <= np.quantile(like, _UNLIKE) if lines else most
             for part in (np.flatnonzero(unlike), np.flatnonzero(~unlike)):
                 near = part[nearest_first(rows[part])][:_TRIED].tolist() if len(part) else []
                 for at in (at for at in near if int(task[mine[at]]) not in lines.values() and len(lines) == known):

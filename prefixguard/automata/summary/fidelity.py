@@ -189,11 +189,12 @@ def _care(found: Fidelity, automaton: Automaton) -> Iterator[str]:
             f"remaining steps {_number(found.rem)} against {_number(found.teacher_rem)}, more than "
             f"{_number(REM_LOSS)} lower."
         )
-    if found.rem is not None and found.clock[1] is not None and found.rem <= found.clock[1]:
-        yield (
-            "The number of the step alone tells runs that fail from runs that succeed as well: outcome AUROC at "
-            f"matched remaining steps {_number(found.clock[1])} against {_number(found.rem)}."
-        )
+    for what, alone in (("number of the step", found.clock[1]), *found.groups):
+        if found.rem is not None and alone is not None and found.rem <= alone:
+            yield (
+                f"The {what} alone tells runs that fail from runs that succeed as well: outcome AUROC at matched "
+                f"remaining steps {_number(alone)} against {_number(found.rem)}."
+            )
     if found.unseen_share > UNSEEN_SHARE:
         yield (
             f"{share_text(found.unseen_share)} of the transitions of test runs were never taken in training, more than "

@@ -1,4 +1,4 @@
-"""What the alarm does in effect, in one or two sentences that stand before all else."""
+"""What the alarm does in effect, in a few sentences that stand before all else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from prefixguard.automata.strings import Strings
-from prefixguard.automata.summary.alarms import PLAIN_RULE
+from prefixguard.automata.summary.alarms import PLAIN_RULE, RULES
+from prefixguard.automata.summary.missed import MissedFailures
 from prefixguard.automata.summary.state_alarms import StateAlarms
 from prefixguard.automata.summary.wording import count_text, share_text
 from prefixguard.bundle import AlarmPerformance
@@ -18,13 +19,16 @@ _BEFORE = 0.1
 _STATES = 2
 
 
-def in_effect(performance: AlarmPerformance, ranked: Sequence[StateAlarms], strings: Strings) -> str:
-    """At which steps first alarms come and in which states, whether a count of steps does the same, and what the
-    other rows catch early. strings: the test runs."""
+def in_effect(
+    performance: AlarmPerformance, ranked: Sequence[StateAlarms], strings: Strings, missed: MissedFailures
+) -> str:
+    """At which steps first alarms come and in which states, whether a count of steps does the same, what the other rows
+    catch early, and what the failures are that raise no alarm. strings: the test runs."""
     at = sorted(step for one in ranked for step in one.at)
     if not at:
         return "In effect this automaton raises no alarm: on no test run did it sound." if len(strings) else ""
-    return " ".join(filter(None, (_counts_to(performance, at, strings), _where(ranked, at), *_beside(performance))))
+    said = (_counts_to(performance, at, strings), _where(ranked, at), *_beside(performance), _unseen(missed))
+    return " ".join(filter(None, said))
 
 
 def _counts_to(found: AlarmPerformance, at: Sequence[int], strings: Strings) -> str:
@@ -81,5 +85,16 @@ def _beside(found: AlarmPerformance) -> Iterator[str]:
     )
 
 
+def _unseen(missed: MissedFailures) -> str:
+    """How most failures without an alarm end, and how many went the way of a success; "" where all raise one."""
+    if not missed.missed or not missed.ends:
+        return ""
+    what, n, successes = missed.ends[0]
+    said = f"Of {missed.failed:,} failures {missed.missed:,} raise no alarm: {n:,} of these end so: {what}"
+    also = f", as do {successes:,} of {count_text(missed.successful, 'successful run')}" if successes else ""
+    twins = f"; {missed.alike:,} went through the states of a run that succeeded" if missed.alike else ""
+    return f"{said}{also}{twins}."
+
+
 def _short(by: str) -> str:
-    return "the plain rule" if by == PLAIN_RULE else f"the {by}"
+    return {PLAIN_RULE: "the plain rule", RULES: "the rules without a model"}.get(by, f"the {by}")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from prefixguard.alarm import Level, Thresholds
 from prefixguard.automata.material import Material
+from prefixguard.automata.span_pools import pools_of
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.alarms import group_names
 from prefixguard.automata.summary.doubts import risks_in_doubt
@@ -167,9 +168,9 @@ def rank_states(
             said = RiskWords.of((limit,), late).risk(max(late))
             stayed = sum(one.stayed for one in here if one.before is not None)
             flags.append(
-                f"{_of_its(len(late), len(here))} came because of the number of the step: some steps earlier the risk "
-                f"of this state is {said} at most, not above the threshold."
-                + (f" {stayed:,} of these runs were in this state already." if stayed else "")
+                f"{_of_its(len(late), len(here))} came because of the number of the step: in the range of steps "
+                f"before, the risk of this state is {said} at most, not above the threshold."
+                + (f" {count_text(stayed, 'run')} had been in this state at the step before." if stayed else "")
             )
         alarms = [one for one in here if one.failed]
         faults = _faults(material, alarms)
@@ -201,8 +202,8 @@ def rank_states(
 @dataclass(frozen=True, slots=True)
 class _FirstAlarm:
     """Of a test run. step: its place among all steps of the corpus. at: from 1, in the run. before: the
-    risk of the same state in the span of the clock before, if it would not sound there; else None. stayed: whether the
-    run was in this state at the step before too."""
+    risk of the same state in the spans of the clock before those of this risk, if it would not sound there; else None.
+    stayed: whether the run was in this state at the step before too."""
 
     run: int
     step: int
@@ -220,11 +221,13 @@ def _first_alarms(material: Material, automaton: Automaton, walks: Walks, thresh
         (Level.ALARM, thresholds.alarm) if thresholds.alarm is not None else (Level.WATCH, thresholds.watch)
     )
     columns, found = columns_of(automaton.clock, walks.strings).tolist(), []
+    begins = pools_of(automaton)
     for i, (a, b) in enumerate(pairwise(walks.strings.first.tolist())):
         t = next((t for t in range(a, b) if walks.levels[t] is sound), None)
         if t is not None:
-            run, state, column = int(material.test[i]), int(walks.states[t]), columns[t]
-            earlier = float(automaton.risk[state, column - 1, 1]) if column else math.inf
+            run, state = int(material.test[i]), int(walks.states[t])
+            begin = int(begins[state, columns[t]])
+            earlier = float(automaton.risk[state, begin - 1, 1]) if begin else math.inf
             step, failed = int(material.corpus.first[run]) + t - a, bool(walks.strings.failed[i])
             stayed = t > a and int(walks.states[t - 1]) == state
             before = earlier if earlier <= threshold else None
@@ -260,7 +263,8 @@ def _who(family: Family, group: str, *, examples: bool) -> str:
 def _of_its(count: int, total: int) -> str:
     if total == 1:
         return "Its only first alarm"
-    return f"All {total:,} of its first alarms" if count == total else f"{count:,} of its {total:,} first alarms"
+    both = "Both" if total == 2 else f"All {total:,}"
+    return f"{both} of its first alarms" if count == total else f"{count:,} of its {total:,} first alarms"
 
 
 def _faults(material: Material, alarms: Sequence[_FirstAlarm]) -> tuple[tuple[str, int], ...]:
@@ -302,7 +306,8 @@ def _on_threshold(
     return (
         f"The risk of state {state} is the threshold itself, {said}, and an alarm needs more. One there would have "
         f"caught {count_text(caught, 'failed test run')}, {early:,} with more than {count_text(horizon, 'step')} left "
-        f"and {missed:,} that raise no alarm now, at {count_text(len(left[False]), 'false alarm')}."
+        f"and {missed:,} that raise no alarm now, at {count_text(len(left[False]), 'false alarm')}; but a successful "
+        "run of those that set the threshold reads so."
     )
 
 
