@@ -17,6 +17,7 @@ from prefixguard.bundle import AlarmPerformance
 #: So few of the first alarms may come before the step that the automaton is said to count to.
 _BEFORE = 0.1
 _STATES = 2
+_BY_LATE_SYMBOL = " {} came by a symbol that no training run had before a late step."
 
 
 def in_effect(
@@ -56,14 +57,16 @@ def _where(ranked: Sequence[StateAlarms], at: Sequence[int]) -> str:
         f"{one.sentence[:1].lower()}{one.sentence[1:-1]})"
         for one in raising[:most]
     )
-    clocked = sum(one.clocked for one in ranked)
+    late = sum(one.by_late_symbol for one in ranked)
+    clocked = sum(one.clocked for one in ranked) - late
     if len(at) == 1:
-        by = " It came because of the number of the step." if clocked else ""
+        by = " It came because of the number of the step." if clocked else _BY_LATE_SYMBOL.format("It") if late else ""
         return f"The only first alarm comes at step {at[0]}, in {states}.{by}"
     steps = f"step {at[0]}" if at[0] == at[-1] else f"steps {at[0]} to {at[-1]}"
     half = f", half of them by step {at[(len(at) - 1) // 2]}" if at[0] < at[-1] else ""
     number = "All" if clocked == len(at) else f"{clocked:,} of the {len(at):,}"
     by = f" {number} came because of the number of the step." if clocked else ""
+    by += _BY_LATE_SYMBOL.format(f"{late:,} of the {len(at):,}") if late else ""
     return f"First alarms come at {steps}{half}, most often in {states}.{by}"
 
 

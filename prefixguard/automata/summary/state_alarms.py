@@ -64,8 +64,8 @@ class StateAlarms:
     alarms on failed runs, each with at how many; faults first, the most frequent before the others. examples: for each
     of `advised` the most typical step of such an alarm, one line, text from a run; () where texts are left out.
     clocked: first alarms that came by the number of the step, or by a symbol that no training run had before a late
-    step. on_threshold: where a risk of the state stands on the threshold, what an alarm there would have done, a
-    sentence; else "".
+    step; by_late_symbol: by the latter alone. on_threshold: where a risk of the state stands on the threshold, what an
+    alarm there would have done, a sentence; else "".
     """
 
     state: int
@@ -83,6 +83,7 @@ class StateAlarms:
     examples: tuple[str, ...]
     clocked: int = 0
     on_threshold: str = ""
+    by_late_symbol: int = 0
 
     @property
     def advised(self) -> tuple[tuple[str, int], ...]:
@@ -194,6 +195,7 @@ def rank_states(
                 else (),
                 clocked=sum(one.before is not None or one.symbol in late_symbols for one in here),
                 on_threshold=_on_threshold(automaton, walks, thresholds, limit, state, horizon),
+                by_late_symbol=sum(one.before is None and one.symbol in late_symbols for one in here),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.failed, -one.successful, one.state)))
