@@ -118,7 +118,7 @@ def broadcast(*shapes: Shape) -> Shape:
         raise ValueError(f"shapes {' and '.join(map(str, shapes))} do not go together") from None
 
 
-@_operator("Gelu", "Identity", "Sigmoid", "Tanh")
+@_operator("Gelu", "Identity", "Sigmoid", "Sqrt", "Tanh")
 @_operator("Clip", inputs=(3, 3))
 @_operator("LayerNormalization", inputs=(2, 3), attributes="axis epsilon")
 @_operator("Softmax", attributes="axis")

@@ -9,9 +9,10 @@ import pytest
 
 import prefixguard
 from prefixguard.alarm import Level
+from prefixguard.context import N_FEATURES
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.learn import TrainConfig, featurise, train
-from prefixguard.learn.healthy import ChannelEvidence, fit_evidence
+from prefixguard.learn import TrainConfig, featurise, fit_monitor, train
+from prefixguard.learn.healthy import HealthySteps
 from prefixguard.metrics import auroc
 from prefixguard.simulation import write_runs
 from prefixguard.stepview import load_adapter, read_runs
@@ -124,20 +125,29 @@ def test_one_tool_or_none_is_enough(tmp_path, tool):
     assert all(0 < reading.outcome_risk < 1 for reading in monitor.score_run(run.records))
 
 
-def test_evidence_rises_with_every_channel_and_the_running_sum_forgets():
-    rng = np.random.default_rng(0)
-    runs = [rng.exponential(size=(6, 4)).astype(np.float32) for _ in range(50)]
-    found = fit_evidence(runs)
-    at = np.linspace(0, 50, 200, dtype=np.float32)
-    for channel in range(4):
-        values = np.full((200, 4), np.float32(0.5))
-        values[:, channel] = at
-        assert (np.diff(found.of(values)) >= 0).all() and found.of(values)[-1] > found.of(values)[0] + 10
-    mean = np.concatenate([found.of(run) for run in runs]).mean()
-    assert found.drift == pytest.approx(1.3 * mean, rel=1e-4)
-    short = ChannelEvidence(found.channel, found.low, found.width, found.height, drift=1.0)
-    assert short.running(np.array([3, 0, 0, 0, 5], np.float32)).tolist() == [2, 1, 0, 0, 4]
-    assert short.running(np.full(9, 1e9, np.float32))[-1] == 1e4
+def test_a_step_is_as_far_as_the_nearest_healthy_one_and_the_run_forgets_it():
+    steps = HealthySteps(
+        table=np.eye(2, dtype=np.float32),
+        deviation=np.full(N_FEATURES, 2, np.float32),
+        prototypes=np.eye(2, N_FEATURES + 2, dtype=np.float32),
+    )
+    context, called = np.zeros((4, N_FEATURES + 3), np.float32), np.zeros((4, 2), np.float32)
+    context[1:3, 0], context[2, 1] = 2, 2 * 7
+    context[:, N_FEATURES:] = 1e6  # signals, which nothing is learned of
+    called[3] = 0.1  # two tools in a step, however common their names are
+    points = steps.points(called, context)
+    assert steps.distances(points).tolist() == pytest.approx([1, 0, 37**0.5, 3**0.5], abs=1e-4)
+    assert steps.running(np.array([3, 0, 0, 4], np.float32)).tolist() == [3, 1.5, 0.75, 4.375]
+
+
+def test_healthy_steps_beyond_the_limit_are_kept_as_centres_and_the_same_again(lab_runs, tmp_path):
+    path = tmp_path / "r.jsonl"
+    path.write_text("".join(json.dumps(run) + "\n" for run in of(lab_runs, "success")))
+    corpus = featurise(read_runs(path, load_adapter("openai_chat")))
+    fitted = [fit_monitor(corpus, np.arange(len(corpus)), HEALTHY).heads[0].steps for _ in range(2)]
+    assert len(fitted[0].prototypes) == 256 < corpus.lengths.sum()
+    assert fitted[0].prototypes.tobytes() == fitted[1].prototypes.tobytes()
+    assert fitted[0].half == fitted[1].half > 1
 
 
 def test_a_corpus_keeps_unlabelled_runs_only_when_asked(lab_runs, tmp_path):
