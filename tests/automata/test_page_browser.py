@@ -775,6 +775,17 @@ def test_a_laptop_shows_all_columns_of_the_states(browser: Browser, folder: Path
     assert max(browser.run(wide)) <= 0
 
 
+def test_a_long_id_of_a_run_leaves_room_for_what_its_step_was(browser: Browser, folder: Path) -> None:
+    browser.size(1280, 800)
+    opened(browser, folder, "hostile")
+    boxes = browser.run("[...document.querySelectorAll('#first .box')].map(e => e.scrollWidth - e.clientWidth)")
+    assert boxes == [0]
+    widths = browser.run("[...document.querySelectorAll('#first td:last-child')].map(e => e.clientWidth)")
+    assert min(widths) >= 280
+    ids = browser.run("[...document.querySelectorAll('#first tbody th')].map(e => e.clientWidth)")
+    assert min(ids) >= 165
+
+
 def test_states_of_the_tables_lead_to_the_graph(browser: Browser, folder: Path) -> None:
     summary = opened(browser, folder, "plain")
     worst = summary.ranked[0]

@@ -8,13 +8,13 @@ from itertools import islice
 
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.replays import Replay, ReplayStep
-from prefixguard.automata.summary.wording import count_text, one_line
+from prefixguard.automata.summary.wording import both_ends, count_text, one_line
 from prefixguard.results import Block, Cell, Column, TableBlock, Text
 
 #: Where there are no more first alarms, all have a row; else so many on failed, and on successful runs.
 _ALL, _SOME = 20, 10
-#: Code points kept of a name and of a step.
-_NAME, _STEP = 120, 240
+#: Code points kept of a name, of an id of a run, whose replay says it whole, and of a step.
+_NAME, _ID, _STEP = 120, 56, 240
 #: In the note of a run that was asked for and is none of those that are counted.
 _NO_TEST = "no test run"
 
@@ -61,7 +61,7 @@ def first_alarm_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     head += [Column("Symbol", "words"), *([Column("What the step was", "words")] if any(texts) else [])]
     rows: list[list[str | tuple[str, str] | Cell]] = [
         [
-            one_line(one.replay.run_id, _NAME),
+            both_ends(one_line(one.replay.run_id, _NAME), _ID),
             one_line(one.replay.kind, _NAME),
             (f"{one.step:,}", f"of {len(one.replay.steps):,}"),
             f"{one.at.state}",
