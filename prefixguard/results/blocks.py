@@ -31,19 +31,27 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Bullets:
-    """Short sentences, one under another, under a title that may be empty."""
+    """Short sentences, one under another, under a title that may be empty. An item of several lines has its subject in
+    the first, and the others under it."""
 
-    items: tuple[str, ...]
+    items: tuple[str | tuple[str, ...], ...]
     title: str = ""
+
+    @property
+    def lines(self) -> tuple[tuple[str, ...], ...]:
+        """The lines of each item."""
+        return tuple((item,) if isinstance(item, str) else item for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell of a table. small: beside or under the text, as an interval; svg: a drawing for the page alone."""
+    """A cell of a table. small: beside or under the text, as an interval; svg: a drawing for the page alone; why: what
+    the page says of them where they are pointed at."""
 
     text: str = ""
     small: str = ""
     svg: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,7 @@ class TableBlock:
         text in the places `words`. rows: a cell is its text, (text, small) or a `Cell`.
 
         >>> TableBlock.of("Runs", ["", "failed"], [["air", ("12.0 %", "[8, 15]")], ["retail"]]).rows[1]
-        (Cell(text='retail', small='', svg=''), Cell(text='', small='', svg=''))
+        (Cell(text='retail', small='', svg='', why=''), Cell(text='', small='', svg='', why=''))
         """
         columns = tuple(
             one if isinstance(one, Column) else Column(one, "words" if i in words else "number" if i else "text")

@@ -81,7 +81,9 @@ def _block(block: Block, level: int) -> Iterator[str]:
             if block.title:
                 yield escaped(block.title)
                 yield ""
-            yield from (f"- {escaped(item)}" for item in block.items)
+            for first, *under in block.lines:
+                yield f"- {escaped(first)}"
+                yield from (f"  - {escaped(line)}" for line in under)
         case TableBlock():
             yield from _table(block)
         case Figure():

@@ -34,6 +34,8 @@ from prefixguard.results.text import visible
 _HERE = Path(__file__).parent
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _TOGETHER = re.compile(r"(?<=\d) (?=%)|(?<=\S) (?=\*$)")
+#: Two numbers, shares or risks, and what lies between.
+_RANGE = re.compile(r"(?<![\w.])[\d.,]+–[\d.,]*\d(?![\w])")
 _SIZE = re.compile(rb"\A[^<]*(?:<(?!svg)[^>]*>[^<]*)*<svg\b[^>]*?\bwidth=\"([0-9.]+)", re.DOTALL)
 #: Pixels of a picture's width at which it scrolls in its own box instead of shrinking further.
 READABLE = 640
@@ -116,7 +118,7 @@ def _block(block: Block) -> str:
             return f"<p{'' if block.tone == 'plain' else f' class={block.tone}'}>{_text(block.text)}</p>"
         case Bullets():
             title = f"<p class=lead>{_text(block.title)}</p>" if block.title else ""
-            return title + "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in block.items) + "</ul>"
+            return title + "<ul>" + "".join(f"<li>{_lines(lines)}</li>" for lines in block.lines) + "</ul>"
         case TableBlock():
             return _table(block)
         case Figure():
@@ -138,6 +140,10 @@ def _block(block: Block) -> str:
                 f'<article class="run"><h3><span class="chip {block.style}">{_text(block.kind)}</span> '
                 f"<bdi>{_text(block.name)}</bdi></h3><p class=faint>{_text(block.line)}</p>{inside}</article>"
             )
+
+
+def _lines(lines: tuple[str, ...]) -> str:
+    return _text(lines[0]) if len(lines) == 1 else "".join(f"<p>{_text(line)}</p>" for line in lines)
 
 
 def _box(inside: str, label: str) -> str:
@@ -175,8 +181,16 @@ def _table(table: TableBlock) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    small = f"<small>{_text(cell.small)}</small>" if cell.small else ""
-    return f"{cell.svg}{_text(cell.text)}{small}"
+    small = f"<small>{_whole(cell.small)}</small>" if cell.small else ""
+    said = f"{_whole(cell.text)}{small}"
+    return cell.svg + (f'<span title="{_text(cell.why)}">{said}</span>' if cell.why else said)
+
+
+def _whole(text: str) -> str:
+    """Text of a cell as one element or none; a range of numbers stays on one line."""
+    escaped = _text(text)
+    said = _RANGE.sub('<span class="whole">\\g<0></span>', escaped)
+    return said if said == escaped or _RANGE.fullmatch(escaped) else f"<span>{said}</span>"
 
 
 def _figure(figure: Figure) -> str:

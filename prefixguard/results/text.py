@@ -105,7 +105,11 @@ def _written(block: Block) -> str:
         case Heading() | Text():
             return wrapped(visible(block.text))
         case Bullets():
-            items = [wrapped(f"- {visible(item)}", hanging="  ") for item in block.items]
+            items = [
+                wrapped(f"{'  ' if at else '- '}{visible(line)}", hanging="  ")
+                for lines in block.lines
+                for at, line in enumerate(lines)
+            ]
             return "\n".join([wrapped(visible(block.title)), *items] if block.title else items)
         case TableBlock():
             caption = [wrapped(visible(block.caption))] if block.caption else []

@@ -271,9 +271,10 @@ def test_alarms_are_counted_by_kind_of_task_and_by_group() -> None:
     assert [one.name for one in still.behaviours] == ["same_call_same_result"]
     assert still.intervals[0] is not None and still.intervals[0][0] == 0 < still.intervals[0][1] < 0.2
     (first, *_) = changes_of_parts(found)
-    assert first.startswith("Agent still: 25 of 25 failures raise no alarm. Of these 25, and of its successes 0 of 25")
+    said = " ".join(first)
+    assert said.startswith("Agent still: 25 of 25 failures raise no alarm. Of these 25, and of its successes 0 of 25")
     silent = [replace(still, behaviours=())]
-    assert "No behaviour of the catalogue is more frequent" in next(changes_of_parts(silent))
+    assert "No behaviour of the catalogue is more frequent" in " ".join(next(changes_of_parts(silent)))
 
 
 def test_a_row_that_alarms_only_as_runs_end_does_not_do_as_well() -> None:

@@ -92,7 +92,8 @@ def test_it_shows_the_scene_and_nothing_from_outside(summary: AutomatonSummary, 
     assert sorted(edges) == sorted(edge.key for edge in scene.drawn)
     for node in scene.nodes:
         shown = [text.text for text in nodes[node.key].iter(NAMESPACE + "text")]
-        assert [text for text in shown if text != "start"] == [node.title, *node.lines]
+        badge = [f"{sum(node.alarms):,}"] if sum(node.alarms) else []
+        assert [text for text in shown if text != "start"] == [node.title, *node.lines, *badge]
         assert nodes[node.key].findtext(NAMESPACE + "title") == node.spoken
         body = [ellipse.attrib for ellipse in nodes[node.key].iter(NAMESPACE + "ellipse")]
         assert any(look.get("fill") == node.colour for look in body)
@@ -176,6 +177,7 @@ def test_dot_reads_the_very_nodes_and_edges_of_the_scene(summary: AutomatonSumma
         assert nodes[node.key]["fillcolor"] == node.colour
         assert ("dashed" in nodes[node.key]["style"]) == node.thin
         assert all(line in nodes[node.key]["label"] for line in (node.title, *node.lines))
+        assert ("first alarm" in nodes[node.key]["label"]) == (sum(node.alarms) > 0)
         assert ("start" in nodes[node.key].get("xlabel", "")) == node.start
 
 
@@ -362,7 +364,7 @@ def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
     summary = invented_summary(12, care=(CARE,))
     page = to_page(summary).decode().partition("<script")[0].replace("\u00a0", " ")
     order = (summary.effect, "Audit with care", "What its alarms are worth", "agent alone", "What to change")
-    order += ("Whose steps", "What it cannot see", "<main>")
+    order += ("Whose steps", "Its first alarms", "What it cannot see", "<main>")
     places = [page.index(one) for one in order]
     assert places == sorted(places)
     assert "41 of 82<small>50 % [40, 60]</small>" in page and "5 of 158<small>3.2 % [1, 6]</small>" in page
@@ -372,7 +374,7 @@ def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
     worst = summary.ranked[0]
     assert f"State {worst.state} raises 12 of the 28 first alarms on failed runs and 0 on successful ones." in page
     assert page.count(summary.effect) == 1
-    rows = re.findall(r'<th scope="row"[^>]*>(\d+)', page[page.index("Whose steps") : page.index("What it cannot")])
+    rows = re.findall(r'<th scope="row"[^>]*>(\d+)', page[page.index("Whose steps") : page.index("Its first alarms")])
     assert list(map(int, rows)) == [one.state for one in summary.ranked]
     assert "This may be no behaviour to change." in page
     unseen = page[page.index("What it cannot") :]
@@ -380,6 +382,13 @@ def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
     assert "writes: book_reservation (33 of 41; of successes 120 of 158)" in unseen and "of two tasks" in unseen
     assert "Failed: airline-01" in unseen and "Succeeded: airline-09" in unseen
     assert "Of the failures that raise no alarm 12 of 41, and of successes 3 of 158: The agent wrote a call" in page
+    todo = page[page.index("What to change") : page.index("States by first")]
+    items = [re.findall(r"<p>(.*?)</p>", item) for item in re.findall(r"<li>(.*?)</li>", todo)]
+    assert items[0][0].startswith(f"State {worst.state} raises 12 of the 28")
+    begin = ("State", "What leads there, in training: ", "At all of these: ", "To change: ", "As in run r0, step 7: “b")
+    assert all(line.startswith(words) for line, words in zip(items[0], begin, strict=True))
+    assert any(line.startswith("Against that: 92 % of its steps") for line in items[1])
+    assert all(line.endswith((".", ":", "”")) for item in items for line in item)
     none = replace(summary, missed=replace(summary.missed, missed=0, twins=None))
     assert "Every failed test run raises an alarm." in to_page(none).decode()
 
@@ -423,6 +432,7 @@ def test_when_it_can_alarm_is_said_for_all_and_for_every_state() -> None:
     assert "step 20 and later, .70<" in page and "where no held-out run was" not in page
     risk[state, 0] = 0.7
     again = to_page(replace(summary, automaton=calibrated, ranked=tuple(ranked))).decode().replace("\u00a0", " ")
+    again = re.sub(r'<span class="whole">([^<]*)</span>', r"\1", again)  # which keeps a range of numbers on one line
     between = "in between .30, for there runs fail less often"
     assert f"steps 1–9, .70; {between}; step 20 and later, .70<" in again and between not in page
     quiet = tuple(replace(one, at=()) for one in ranked)

@@ -13,11 +13,11 @@ import pytest
 from browser import Browser, chromium, find_chromium
 from invented_summary import HOSTILE, invented_summary, started_elsewhere
 
-from prefixguard.automata.page import to_page
+from prefixguard.automata.page import page_data, to_page
 from prefixguard.automata.picture.risk_levels import level_of, risk_levels
 from prefixguard.automata.picture.scene import figures_of, scene_of
 from prefixguard.automata.summary import AutomatonSummary
-from prefixguard.automata.summary.wording import many_lines, one_line, risk_text
+from prefixguard.automata.summary.wording import many_lines, one_line, risk_text, share_text
 
 CHROMIUM = find_chromium()
 
@@ -84,6 +84,28 @@ def with_advice(summary: AutomatonSummary) -> AutomatonSummary:
     )
 
 
+def met_late(summary: AutomatonSummary) -> AutomatonSummary:
+    """Every risk is above the threshold, and no run came to a state before step 12."""
+    risk = np.full_like(summary.automaton.risk, 0.9)
+    risk[:, 1], risk[:, 2] = 0.8, 0.7
+    known = replace(
+        summary.automaton,
+        risk=risk,
+        evidence=summary.automaton.evidence + 1,
+        stand_in=np.arange(12, dtype=np.int32),
+    )
+    return replace(summary, automaton=known, ranked=tuple(replace(one, earliest=12) for one in summary.ranked))
+
+
+def with_sentences(summary: AutomatonSummary) -> AutomatonSummary:
+    """Symbols are behaviours; those of two numbers are told of in other words than their names."""
+    entries = [replace(one, condition="Nothing holds.", advice="") for one in summary.entries]
+    entries[3] = replace(entries[3], condition="The agent repeats itself (same_message).")
+    entries[7] = replace(entries[7], condition="It failed.", advice="End such a loop.")
+    entries[9] = replace(entries[9], gloss="no loop at all")
+    return replace(summary, alphabet="behaviours", entries=tuple(entries))
+
+
 PAGES: dict[str, AutomatonSummary] = {
     "plain": invented_summary(12),
     "clock": invented_summary(12, clock=(10, 20), care=("Ranks little better than chance.",)),
@@ -93,6 +115,8 @@ PAGES: dict[str, AutomatonSummary] = {
     "late": started_elsewhere(invented_summary(6, clock=(2, 3, 5, 8))),
     "latched": with_alarms_that_stay(invented_summary(12)),
     "advice": with_advice(invented_summary(12, clock=(10, 20))),
+    "early": met_late(invented_summary(12, clock=(10, 20))),
+    "said": with_sentences(invented_summary(16, 50)),
     "hair": by_a_hair(invented_summary(12)),
     "hostile": invented_summary(12, hostile=True, care=HOSTILE),
     "one": invented_summary(1, 3),
@@ -329,7 +353,10 @@ def test_a_state_says_where_it_alarms_what_to_change_and_what_is_in_doubt(browse
     assert "72 % of them failed." in details
     into = np.where(summary.automaton.transitions == 1, summary.automaton.edges, 0).sum(axis=0)
     for symbol, count in enumerate(into.tolist()):
-        assert (f"To change: Mend {symbol}." in details) == (count > 0 and 3 * count >= into.sum())
+        shown = count > 0 and 3 * count >= into.sum()
+        assert (f"to change: Mend {symbol}." in details) == shown
+        tied = f"Where it is “{summary.entries[symbol].gloss}”, as in {share_text(count / into.sum())} of the training"
+        assert (f"{tied} steps that end here, to change: Mend {symbol}." in details) == shown
     assert "To change: Mend 3." in text(browser, "#glossary")
     opened(browser, folder, "advice", "at=s2")
     details = " ".join(text(browser, "#details").split())
@@ -531,6 +558,89 @@ def test_search_finds_states_statuses_examples_and_steps_of_runs(browser: Browse
     assert find(browser, "zzz") == ["Nothing has these words."]
 
 
+def test_numbers_find_what_has_them_and_nothing_like_them(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "said")
+    name = {at: entry.gloss for at, entry in enumerate(summary.entries)}
+    assert find(browser, "state 7") == ["States:", "state 7"]
+    assert find(browser, "symbol 4") == ["Symbols:", name[4]]
+    assert find(browser, "4") == ["Symbols:", name[4], "States:", "state 4"]
+    assert find(browser, "40") == ["Symbols:", name[40]], "there are 16 states"
+    assert find(browser, "state 99") == ["Nothing has these words."]
+
+
+def test_a_run_is_found_by_its_id_and_opened(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "plain", "run=0&step=0")
+    wanted = summary.replays[2].run_id
+    for part in (wanted, wanted.removeprefix("air"), wanted.upper()):
+        found = find(browser, part)
+        assert found[found.index("Runs:") + 1] == wanted
+    number = wanted.partition("-")[2]
+    assert find(browser, number)[-2:] == ["Runs:", wanted]
+    browser.run(f"[...document.querySelectorAll('#found button')].find(b => b.innerText === '{wanted}').click()")
+    assert browser.run("location.hash").startswith("#run=2&step=0")
+
+
+def test_words_of_a_behaviours_sentence_and_advice_find_its_symbol(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "said")
+    assert find(browser, "repeats itself")[:2] == ["Symbols:", summary.entries[3].gloss]
+    found = find(browser, "loop")
+    assert found[:2] == ["Symbols:", "no loop at all"], "what is named so comes first"
+    at = found.index("Other symbols whose definition or advice has these words:")
+    assert found[at + 1] == summary.entries[7].gloss
+
+
+def test_a_panel_says_no_step_before_the_first_at_which_a_run_was_there(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "early", "at=s1")
+    details = " ".join(text(browser, "#details").split())
+    (at,) = {state["alarms_at"] for state in page_data(summary)["states"]}
+    assert at == "steps 12–19, .80; step 20 and later, .70"
+    assert f"State 1 ALARM at {at}" in details
+    assert "steps 1–9" not in details and "steps 12–19 ALARM" in details and "steps 10" not in details
+
+
+def test_a_first_alarm_opens_its_run_at_its_step(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "plain", "run=0&step=0")
+    run, step = page_data(summary)["first"][-1]
+    browser.run("[...document.querySelectorAll('#first tbody th a')].at(-1).click()")
+    assert browser.run("location.hash").startswith(f"#run={run}&step={step}")
+    assert f"Step {step} of" in text(browser, "#replay-step")
+    browser.run("[...document.querySelectorAll('#first tbody tr')].at(-1).children[3].querySelector('a').click()")
+    assert keys(browser, "chosen") == [f"s{summary.replays[run].steps[step - 1].state}"]
+
+
+@pytest.mark.parametrize("name", ["plain", "middling", "many"])
+def test_badges_of_first_alarms_can_be_read_where_all_is_shown(browser: Browser, folder: Path, name: str) -> None:
+    summary = opened(browser, folder, name, "view=states")
+    browser.run("document.getElementById('zoom-fit').click()")
+    badges = browser.run(
+        "[...document.querySelectorAll('.sheet:not([hidden]) .badge')].map(b => [b.parentNode.id, b.textContent,"
+        " b.querySelector('text').getBoundingClientRect().height])"
+    )
+    raised = {f"s{one.state}": one.failed + one.successful for one in summary.ranked}
+    assert {key: int(count) for key, count, _ in badges} == {key: n for key, n in raised.items() if n}
+    assert min(high for *_, high in badges) > 8.5
+
+
+@pytest.mark.parametrize(("width", "kind"), [(1280, ""), (794, "print")])
+def test_ranges_and_numbers_are_not_broken(browser: Browser, folder: Path, width: int, kind: str) -> None:
+    browser.size(width, 900)
+    browser.media(kind=kind)
+    opened(browser, folder, "clock", "at=s3")
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    broken = (
+        "[...document.querySelectorAll('.whole')].filter(e => e.offsetParent && e.getClientRects().length > 1)"
+        ".map(e => e.textContent)"
+    )
+    assert browser.run(broken) == [] and browser.run("document.querySelectorAll('#ranked .whole').length") > 12
+    parts = (
+        "[...document.querySelectorAll('#details td.number small, #paper td.number small')]"
+        ".filter(e => e.offsetParent && e.offsetHeight > 1.7 * parseFloat(getComputedStyle(e).lineHeight))"
+        ".map(e => e.textContent)"
+    )
+    assert browser.run(parts) == []
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+
+
 def test_runs_are_filtered_by_outcome_alarm_and_agent(browser: Browser, folder: Path) -> None:
     summary = opened(browser, folder, "plain")
     options = "[...document.querySelectorAll('#replay-run option')].map(o => Number(o.value))"
@@ -607,6 +717,8 @@ def test_on_a_phone_all_that_is_pressed_is_large_and_tables_are_lines(
         "[...document.querySelectorAll('.box td, #glossary td')].filter(e => e.textContent && (r => r.width < 40 ||"
         " r.right > document.documentElement.clientWidth)(e.getBoundingClientRect())).map(e => e.textContent)"
     )
+    pieces = "[...e.childNodes].filter(n => n.nodeName !== 'SMALL' && n.textContent).length > 1"  # each would be a line
+    assert browser.run(f"[...document.querySelectorAll('header .stack td')].filter(e => {pieces}).length") == 0
     assert browser.run(hidden) == [] and "Flags" in browser.run(
         "getComputedStyle(document.querySelector('#ranked td[data-label=Flags]:not(:empty)'), '::before').content"
     )
@@ -661,6 +773,17 @@ def test_a_laptop_shows_all_columns_of_the_states(browser: Browser, folder: Path
     browser.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     wide = "[...document.querySelectorAll('#ranked .box')].map(e => e.scrollWidth - e.clientWidth)"
     assert max(browser.run(wide)) <= 0
+
+
+def test_a_long_id_of_a_run_leaves_room_for_what_its_step_was(browser: Browser, folder: Path) -> None:
+    browser.size(1280, 800)
+    opened(browser, folder, "hostile")
+    boxes = browser.run("[...document.querySelectorAll('#first .box')].map(e => e.scrollWidth - e.clientWidth)")
+    assert boxes == [0]
+    widths = browser.run("[...document.querySelectorAll('#first td:last-child')].map(e => e.clientWidth)")
+    assert min(widths) >= 280
+    ids = browser.run("[...document.querySelectorAll('#first tbody th')].map(e => e.clientWidth)")
+    assert min(ids) >= 165
 
 
 def test_states_of_the_tables_lead_to_the_graph(browser: Browser, folder: Path) -> None:

@@ -120,7 +120,7 @@ def test_one_agent_and_the_step_cap_are_flagged_where_they_dominate() -> None:
     assert "All 10 of its first alarms came on runs of agent solo, as are 12 % of all test runs." in solo.flags
     assert any("step 18 or later, near the greatest lengths of runs" in flag for flag in late.flags)
     assert all(one.flags == () for one in others)
-    assert any("This may be no behaviour to change." in said for said in changes(found))
+    assert any("This may be no behaviour to change." in said for said in changes(found)), "a line of its own"
 
 
 def alarms_by_hand(it: Learned, threshold: float) -> list[tuple[int, int, int, bool]]:
@@ -237,23 +237,28 @@ def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds(
     raising = [one for one in found if one.failed]
     total = sum(one.failed for one in found)
     assert len(said) == min(5, len(raising)) > 0
-    for sentence, one in zip(said, raising, strict=False):
+    for item, one in zip(said, raising, strict=False):
+        sentence = " ".join(item)
         assert f"State {one.state} raises {one.failed} of the {total} first alarms on failed runs" in sentence
         assert f"{one.successful} on successful ones" in sentence and one.sentence[1:] in sentence
         assert BY_NAME["call_as_text"].sentence not in sentence and BY_NAME["missing_tool"].sentence not in sentence
         for (name, count), shown in zip(counted[1:3], one.examples, strict=True):
             of = BY_NAME[name]
-            assert f"At {count} of these 6 alarms: {of.sentence} To change: {of.advice} As in {shown}" in sentence
-    twice = next(changes(tuple(replace(one, examples=("run r", "run r")) for one in found)))
+            at = item.index(f"At {count} of these 6 alarms: {of.sentence}")
+            assert item[at + 1 : at + 3] == (f"To change: {of.advice}", f"As in “{shown}”")
+    quoted = tuple(replace(one, examples=("run a: b, step 3: f(x): y",)) for one in found)
+    assert "As in run a: b, step 3: “f(x): y”" in next(changes(quoted))
+    twice = " ".join(next(changes(tuple(replace(one, examples=("run r", "run r")) for one in found))))
     assert twice.count("run r") == 1 and "As in the same step." in twice, "one step is quoted once"
     (alone,) = changes((replace(raising[0], failed=1),))
-    assert alone.startswith(f"State {raising[0].state} raises the only first alarm on failed runs and ")
+    assert alone[0].startswith(f"State {raising[0].state} raises the only first alarm on failed runs and ")
     silent = tuple(replace(one, faults=()) for one in found)
-    for sentence, one in zip(changes(silent), raising, strict=False):
+    for item, one in zip(changes(silent), raising, strict=False):
+        sentence = " ".join(item)
         assert "the automaton has nothing to advise" in sentence
         assert one.examples[0] not in sentence and "To change" not in sentence
     rare = tuple(replace(one, faults=(("same_message", 1),)) for one in found)
-    assert all("the automaton has nothing to advise" in sentence for sentence in changes(rare))
+    assert all("the automaton has nothing to advise" in " ".join(item) for item in changes(rare))
     assert list(changes(tuple(replace(one, failed=0) for one in found))) == []
 
 
@@ -261,7 +266,7 @@ def test_states_that_are_left_out_of_what_to_change_are_counted() -> None:
     one = replace(ranked(dominated(), 0.5)[0], failed=2, flags=())
     many = tuple(replace(one, state=state) for state in range(8))
     said = list(changes(many))
-    assert len(said) == 6 and said[-1].startswith("6 first alarms on failed runs came in 3 more states:")
+    assert len(said) == 6 and said[-1][0].startswith("6 first alarms on failed runs came in 3 more states:")
 
 
 def test_alarms_that_the_clock_raised_are_flagged(lab: Learned) -> None:
@@ -353,13 +358,13 @@ def test_one_alarm_by_the_clock_gives_no_advice() -> None:
     one = replace(first, failed=1, successful=0, faults=(("same_message", 1),), examples=("run r",), clocked=0)
     assert one.advised
     (said,) = changes((one,))
-    assert "To change" in said
+    assert "To change" in " ".join(said)
     by_clock = replace(one, clocked=1)
     (said,) = changes((by_clock,))
     assert "Nothing can be advised from one alarm, and this one came because of the number of the step." in said
-    assert "To change" not in said and "run r" not in said
+    assert "To change" not in " ".join(said) and "run r" not in " ".join(said)
     (said,) = changes((replace(by_clock, failed=2, clocked=2, faults=(("same_message", 2),)),))
-    assert "To change" in said
+    assert "To change" in " ".join(said)
 
 
 def test_a_state_on_the_threshold_says_what_an_alarm_there_would_have_caught(lab: Learned) -> None:
@@ -423,10 +428,10 @@ def test_behaviours_that_missed_failures_have_more_often_are_advised_on() -> Non
         it = learned(lay_out(featurise(runs), sides, teach=False), "memoryless")
         found = missed_of(it, 1.0)
         assert found.missed == 40 and [one.name for one in found.behaviours] == expected
-        for one, sentence in zip(found.behaviours, changes_of_missed(found), strict=True):
+        for one, (sentence, advice) in zip(found.behaviours, changes_of_missed(found), strict=True):
             assert (one.missed, one.successful) == (40, 0)
             assert sentence.startswith("Of the failures that raise no alarm 40 of 40, and of successes 0 of 40: ")
-            assert sentence.endswith(f"To change: {BY_NAME[one.name].advice}")
+            assert advice == f"To change: {BY_NAME[one.name].advice}"
 
 
 def test_calls_that_look_are_told_of_where_their_runs_fail_less() -> None:
@@ -438,14 +443,14 @@ def test_calls_that_look_are_told_of_where_their_runs_fail_less() -> None:
     found = helpful_looks(material, deeds(material, deed_names(material)))
     assert found == (LookInRuns("list_tables", 40, 30, 40, 40, 0.25),)
     (said,) = what_helps(found)
-    assert "list_tables (75 % of 40 training runs that begin so failed, 100 % of the 40 others)." in said
+    assert "list_tables (75 % of 40 training runs that begin so failed, 100 % of the 40 others)." in said[1:]
     assert list(what_helps(())) == []
 
 
 def test_calls_that_fail_often_are_advised_on_with_their_error() -> None:
     failing = [FailingCall("click", "Invalid action!", 30, 0.08, (3, 4)), FailingCall("search", "", 9, 0.02, ())]
-    one, other = changes_of_failing(failing, 9)
-    assert one.startswith('Calls of click fail with "Invalid action!": 8.0 % of training steps; most steps of states')
+    (one, _), (other, _) = changes_of_failing(failing, 9)
+    assert one.startswith('Calls of click fail with “Invalid action!”: 8.0 % of training steps; most steps of states')
     assert other.startswith("Calls of search fail with errors that begin in many ways: 2.0 % of training steps.")
 
 

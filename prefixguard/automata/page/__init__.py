@@ -10,8 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prefixguard.automata.page.front import alarm_blocks, alarms_at, effect_blocks, missed_blocks, state_blocks
+from prefixguard.automata.page.first_alarms import first_alarm_blocks, listed_alarms
+from prefixguard.automata.page.front import alarm_blocks, effect_blocks, missed_blocks, state_blocks
 from prefixguard.automata.page.origin import origin_blocks
+from prefixguard.automata.page.state_table import alarms_at
 from prefixguard.automata.page.words import order_of, words_of
 from prefixguard.automata.picture.risk_levels import RiskLevel, level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
@@ -61,6 +63,7 @@ def to_page(summary: AutomatonSummary) -> bytes:
         "effect": blocks_to_html(effect_blocks(summary)),
         "alarms": blocks_to_html(alarm_blocks(summary)),
         "ranked": blocks_to_html(state_blocks(summary)),
+        "first": blocks_to_html(first_alarm_blocks(summary)),
         "missed": blocks_to_html(missed_blocks(summary.missed)),
         "fidelity": "\n".join(_fidelity(summary.fidelity)),
         **{which: picture.decode().partition("?>\n")[2] for which, picture in pictures.items()},
@@ -155,6 +158,8 @@ def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
             "states": [_state(summary, figures, states, ranked[figures.state]) for figures in figures_of(summary)],
             "symbols": [{**asdict(entry), "does": summary.does[1][entry.symbol]} for entry in summary.entries],
             "scenes": {name: _scene(scene) for name, scene in scenes.items()},
+            "first": [[one.run, one.step] for one in listed_alarms(summary)],
+            "behaviours": summary.alphabet == "behaviours",
             "chosen": summary.chosen,
             "letters": letters,
             "cut": sum(
@@ -200,6 +205,7 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
         "flags": (*alarms.flags, *filter(None, (alarms.on_threshold,))),
         "doubt": alarms.doubt,
         "alarms": [alarms.failed, alarms.successful],
+        "earliest": alarms.earliest,
         "alarms_at": alarms_at(summary, figures, alarms.earliest),
     }
     return {

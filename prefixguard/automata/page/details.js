@@ -54,22 +54,25 @@ function evidence(state, links) {
 function byTheClock(state) {
   if (state.columns.length < 2) return null;
   const cell = (...content) => make("td", { class: "number" }, ...content);
-  const rows = state.columns.filter((column, at) => column.pool === at).map((first) => {
-    const columns = state.columns.filter((column) => column.pool === first.pool);
+  const pooled = ({ pool }) => state.columns.filter((column) => column.pool === pool);
+  // No step before the earliest at which any run was there is told of.
+  const met = (first) => !(data.clock[first.pool + pooled(first).length - 1] <= state.earliest);
+  const rows = state.columns.filter((column, at) => column.pool === at && met(column)).map((first) => {
+    const columns = pooled(first);
     const values = (name) => columns.map((column) => column[name]);
     const [low, high] = [Math.min(...values("imminent")), Math.max(...values("imminent"))];
     const steps = values("steps").reduce((sum, one) => sum + one);
     const runs = Math.max(...values("runs"));
     const thin = !guess(columns) && runs < data.thin_runs && chip("thin", "thin");
     const { says } = data.levels[first.level];
-    const when = make("td", {}, spanText(first.pool, first.pool + columns.length - 1), " ",
+    const when = make("td", {}, spanText(first.pool, first.pool + columns.length - 1, state.earliest), " ",
       levelChip(says), " ", thin, make("div", { class: "measured" }, notAbove(first.outcome, says)));
     if (guess(columns)) return make("tr", {}, when, make("td", { colspan: 3 }, guess(columns)));
     return make(
       "tr",
       {},
       when,
-      cell(risk(first.outcome), make("small", {}, range(first.interval), first.outside ? " outside" : "")),
+      cell(riskWithWhy(first.outcome), make("small", {}, interval(first.interval), first.outside ? " outside" : "")),
       cell(risk(low) === risk(high) ? risk(low) : range([low, high])),
       cell(`${number(steps)} / ${columns.length > 1 && runs > 0 ? "≥ " : ""}${number(runs)}`),
     );
@@ -103,8 +106,8 @@ function ways(of, key, { choose }) {
   ];
 }
 
-// What can be done about the symbols that bring a third of the steps there or more.
-function advice(at) {
+// What can be done about the symbols that bring a third of the training steps there or more.
+function advice(at, links) {
   const into = new Map();
   for (const edge of sheets.states.edges.values()) {
     if (edge.head !== `s${at}`) continue;
@@ -112,7 +115,8 @@ function advice(at) {
   }
   const all = [...into.values()].reduce((sum, times) => sum + times, 0);
   const said = [...into].filter(([symbol, times]) => data.symbols[symbol].advice && times >= all / 3);
-  return said.map(([symbol]) => make("p", {}, `To change: ${data.symbols[symbol].advice}`));
+  return said.map(([symbol, times]) => make("p", {}, "Where it is “", toSymbol(symbol, links),
+    `”, as in ${share(times / all)} of the training steps that end here, to change: ${data.symbols[symbol].advice}`));
 }
 
 function stateDetails(at, links) {
@@ -126,13 +130,13 @@ function stateDetails(at, links) {
       ways(sheets.states, `s${at}`, links),
     ];
   }
-  const rest = `, interval ${range([state.low, state.high])} (90 %)`
+  const rest = `, interval ${interval([state.low, state.high])} (90 %)`
     + (state.outside ? ", which is of the held-out runs alone: the risk is that of training runs" : "")
     + (clock ? `; mean ${risk(state.outcome)}, from ${risk(state.least)} to ${risk(state.peak)}` : "")
     + `; ${clock ? "mean " : ""}imminent risk ${risk(state.imminent)}`;
   const [failed, successful] = state.alarms;
   const { says } = data.levels[state.level];
-  const alarms = says !== "ALARM" && data.alarm !== null && state.alarms_at;
+  const alarms = data.alarm !== null && state.alarms_at;
   const onThreshold = notAbove(state.usual, says);
   return [
     make(
@@ -141,20 +145,20 @@ function stateDetails(at, links) {
       make("b", { class: "big" }, `State ${at} `),
       levelChip(says),
       " ",
-      alarms && levelChip("ALARM"),
+      alarms && says !== "ALARM" && levelChip("ALARM"),
       alarms && ` at ${alarms} `,
       at === data.start && chip("start", ""),
       " ",
       state.thin && chip("thin evidence", "thin"),
     ),
-    make("p", {}, make("b", {}, `${clock ? "Usual outcome" : "Outcome"} risk ${risk(state.usual)}`), rest),
+    make("p", {}, make("b", {}, `${clock ? "Usual outcome" : "Outcome"} risk `, riskWithWhy(state.usual)), rest),
     state.does && make("p", {}, make("b", {}, "Here the agent: "), quote(state.does)),
     make("p", {}, quote(state.sentence)),
     failed + successful > 0 && make("p", {}, `First alarms on test runs: ${failed} failed, ${successful} successful.`),
     state.flags.map((flag) => make("p", {}, chip("flag", "thin"), " ", quote(flag))),
     onThreshold && make("p", {}, `Its usual risk is ${onThreshold}.`),
     state.doubt && make("p", {}, chip("doubt", "thin"), " ", state.doubt),
-    ...advice(at),
+    ...advice(at, links),
     gauge(state.usual, [state.low, state.high]),
     evidence(state, links),
     make("p", {}, `${count(state.visits, "training step")} ended here, ${share(state.share)} of all.`),

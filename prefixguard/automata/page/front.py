@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from prefixguard.automata.page.state_table import states_table
 from prefixguard.automata.picture.scene import figures_of
-from prefixguard.automata.summary import AutomatonSummary, StateAlarms
+from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.advice import (
     changes,
     changes_of_failing,
     changes_of_missed,
     changes_of_parts,
+    joined_parts,
     what_helps,
 )
 from prefixguard.automata.summary.alarms import PLAIN_RULE
 from prefixguard.automata.summary.missed import MissedFailures
 from prefixguard.automata.summary.state_figures import StateFigures
-from prefixguard.automata.summary.wording import RiskWords, count_text, level_said, one_line, risk_text, share_text
+from prefixguard.automata.summary.wording import count_text, level_said, one_line, risk_text, share_text
 from prefixguard.bundle import AlarmCount, AlarmPerformance
 from prefixguard.results import Block, Bullets, Column, Facts, Folded, TableBlock, Text, percents
 
 #: Code points kept of a sentence.
 _LETTERS = 900
-#: Columns of the states that are left out where they are empty.
-_OPTIONAL = ("Whose steps", "Flags")
 
 
 def effect_blocks(summary: AutomatonSummary) -> Iterator[Block]:
@@ -72,7 +72,7 @@ def _parts(summary: AutomatonSummary) -> Iterator[Block]:
             _share(one.false_alarms, one.successful, one.intervals[1]),
             one_line(one.ends, _LETTERS),
         ]
-        for one in summary.parts
+        for one in joined_parts(summary.parts)
     ]
     yield Text("The automaton's first alarms by what the runs name; fewer than ten runs have no interval.")
     yield TableBlock.of("", head, rows)
@@ -122,9 +122,9 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
         yield Text(earliest, "care")
     yield from (Text(one_line(one.on_threshold, _LETTERS), "care") for one in summary.ranked if one.on_threshold)
     failing = changes_of_failing(summary.failing, sum(one.entered for one in figures))
-    missed = (*changes_of_missed(summary.missed), *changes_of_parts(summary.parts))
-    sentences = (*changes(summary.ranked), *failing, *missed, *what_helps(summary.looks))
-    todo = tuple(one_line(sentence, 4_000) for sentence in sentences)
+    missed = (*changes_of_missed(summary.missed), *changes_of_parts(joined_parts(summary.parts)))
+    items = (*changes(summary.ranked), *failing, *missed, *what_helps(summary.looks))
+    todo = tuple(tuple(one_line(line, 4_000) for line in item) for item in items)
     nothing = ("No failed test run raised an alarm. What states and symbols advise is in their panels.",)
     yield Bullets(todo or nothing, "What to change")
     yield Text(
@@ -139,12 +139,13 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
         yield Folded("What the expressions in these names mean", (Bullets(meanings),))
     raising = [one for one in summary.ranked if one.failed or one.successful]
     if raising:
-        yield _states(summary, raising, figures)
+        yield states_table(summary, raising, figures)
     if thin := _thin(summary, figures):
         yield Text(thin, "care")
     rest = [one for one in summary.ranked if one not in raising]
     if rest:
-        yield Folded(f"{count_text(len(rest), 'state')} that raised no first alarm", (_states(summary, rest, figures),))
+        title = f"{count_text(len(rest), 'state')} that raised no first alarm"
+        yield Folded(title, (states_table(summary, rest, figures),))
 
 
 def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str:
@@ -214,82 +215,3 @@ def missed_blocks(found: MissedFailures) -> Iterator[Block]:
             for at, (state, failed, succeeded) in enumerate(twins.steps, 1)
         ]
         yield Folded(f"Two such runs, {task}, step by step", (TableBlock.of("", head, rows),))
-
-
-def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> TableBlock:
-    risks = summary.risks
-    names = ("First alarms, failed runs", "successful runs", "Mean risk", "Usual, 90 % interval", "Evidence", "Step")
-    head = [Column("State", "text"), *(Column(name, "number") for name in names)]
-    words = [
-        Column(name, "words")
-        for name in ("What the agent does", "Alarms at", "What leads there", "Whose steps", "Flags")
-    ]
-    rows: list[list[str | tuple[str, str]]] = []
-    for one in ranked:
-        state = figures[one.state]
-        clock = state.least < state.peak
-        whose = "; ".join(
-            f"{name}: " + ", ".join(f"{value or 'not named'} {share_text(part)}" for value, part in mix)
-            for name, mix in one.mix
-            if mix
-        )
-        borrowed = state.stand_in is not None and state.entered
-        rows.append(
-            [
-                f"{one.state}" if state.entered else f"{one.state} (start)",
-                (f"{one.failed:,}", f"{share_text(one.share)} of them" if one.failed else ""),
-                f"{one.successful:,}",
-                (risks.risk(state.outcome), risks.range(state.least, state.peak) if clock else "")
-                if state.entered
-                else ("none", f"{share_text(summary.base)} of training runs fail"),
-                _usual(state, risks),
-                (
-                    count_text(state.runs, "run"),
-                    f"risk of state {state.stand_in}" if borrowed else "thin" if state.thin else "",
-                ),
-                "–" if one.steps is None else (f"{one.steps[1]}", f"{one.steps[0]}–{one.steps[2]}"),
-                one_line(summary.does[0][one.state], 300),
-                alarms_at(summary, state, one.earliest),
-                one.sentence,
-                whose,
-                " ".join(filter(None, (*one.flags, one.doubt, one.on_threshold))),
-            ]
-        )
-    told = [at for at, name in enumerate((*head, *words)) if name.name not in _OPTIONAL or any(row[at] for row in rows)]
-    return TableBlock.of("", [[*head, *words][at] for at in told], [[row[at] for at in told] for row in rows])
-
-
-def _usual(state: StateFigures, risks: RiskWords) -> tuple[str, str]:
-    """The usual risk and its interval; where held-out runs do not bear it out, what they say stands beside it."""
-    interval = risks.range(state.low, state.high) if state.entered else ""
-    if state.outside:
-        return f"{risks.risk(state.usual)} by training runs", f"held-out runs: {interval}"
-    return risks.risk(state.usual), interval
-
-
-def alarms_at(summary: AutomatonSummary, state: StateFigures, earliest: int) -> str:
-    """In which spans of the clock the risk is above the threshold, known or not: live it is read all the same. No step
-    before the earliest at which any run was there is named."""
-    said, sounded = [], None
-    clock = summary.automaton.clock
-    for first, risk in enumerate(state.by_clock):
-        if risk > summary.sounds_above and state.entered and state.pools[first] == first:
-            last = max(at for at, pool in enumerate(state.pools) if pool == first)
-            if last < len(clock) and clock[last] <= earliest:
-                continue
-            guess = "" if any(state.known[first : last + 1]) else ", where no held-out run was"
-            if sounded is not None and sounded + 1 < first:
-                between = sorted(state.by_clock[sounded + 1 : first])
-                low, high = (summary.risks.risk(end) for end in (between[0], between[-1]))
-                said.append(f"in between {low if low == high else f'{low}–{high}'}, for there runs fail less often")
-            said.append(f"{_steps(clock, first, last, earliest)}, {summary.risks.risk(risk)}{guess}")
-            sounded = last
-    return "; ".join(said)
-
-
-def _steps(clock: Sequence[int], first: int, last: int, earliest: int) -> str:
-    """Spans of the clock, from one to another, in words; they begin at the earliest step or later."""
-    begin = max(clock[first - 1] if first else 1, earliest)
-    if last == len(clock):
-        return f"step {begin} and later" if begin > 1 else "all steps"
-    return f"step {begin}" if clock[last] - 1 == begin else f"steps {begin}–{clock[last] - 1}"

@@ -55,18 +55,37 @@ function showGlossary(links) {
   byId("glossary").replaceChildren(all);
 }
 
-// The states of the tables above the graph lead to the graph.
-function linkStates(links) {
-  for (const cell of document.querySelectorAll("#ranked tbody th")) {
+// The states of the tables above the graph lead to the graph, and first alarms to the replay of their run.
+function linkTables(links) {
+  const toGraph = (cell) => {
     const state = Number.parseInt(cell.textContent, 10);
     cell.replaceChildren(word(cell.textContent, () => {
       links.choose("states", `s${state}`);
       byId("graph-title").scrollIntoView();
     }));
-  }
+  };
+  document.querySelectorAll("#ranked tbody th").forEach(toGraph);
+  document.querySelectorAll("#first tbody tr").forEach((row, at) => {
+    const [run, step] = data.first[at];
+    const [name, , , state] = row.children;
+    name.replaceChildren(word(name.textContent, () => links.open(run, step)));
+    toGraph(state);
+  });
 }
 
 const SHOWN = 12; // things found that are listed before "and more"
+
+// "state 15", "symbol 4" or a number alone: what is asked for by its number. A number alone is of both.
+function numbered(query) {
+  const found = /^(?:(state|symbol)\s+)?(\d+)$/i.exec(query.trim());
+  if (!found) return null;
+  const [kind, number] = [found[1]?.toLowerCase(), Number(found[2])];
+  return {
+    symbols: kind !== "state" && metSymbols.includes(number) ? [number] : [],
+    states: kind !== "symbol" && number < data.states.length ? [number] : [],
+    run: kind ? null : found[2],
+  };
+}
 
 const wordsOf = (query) => query.toLowerCase().split(/\s+/).filter(Boolean);
 const holds = (texts, words) => {
@@ -80,11 +99,12 @@ const STATUSES = new Set(metSymbols.flatMap((at) => data.symbols[at].statuses.ma
 const statusOf = (query) => [query.trim().toLowerCase().replace(/^status[:\s]+/, "")].find((one) => STATUSES.has(one));
 
 // Symbols that hold every word of the query, busiest first: in the name, else in the definition or the usual tool, else
-// in tools and terms, else in examples. The nearest of these kinds alone counts, so that a word of a name finds what is
+// in tools and terms, else in examples. What is named by its number is found by that alone. The nearest of these kinds alone counts, so that a word of a name finds what is
 // named so. A status finds every symbol that has it, the surest first.
 function matching(query) {
   const words = wordsOf(query);
   if (!words.length) return [];
+  if (numbered(query)) return numbered(query).symbols;
   const status = statusOf(query);
   if (status !== undefined) {
     return metSymbols.filter((at) => statusShare(at, status) > 0)
@@ -93,16 +113,24 @@ function matching(query) {
   const names = (pairs) => pairs.map(([name]) => name);
   const kinds = [
     () => [],
-    ({ condition, tools }) => [condition, ...names(tools.filter(([, part]) => part >= 0.5))],
+    ({ condition, tools, advice }) => [condition, advice, ...names(tools.filter(([, part]) => part >= 0.5))],
     ({ condition, tools, terms }) => [condition, ...names(tools), ...names(terms)],
     ({ statuses, examples }) => [...names(statuses), ...examples],
   ];
   for (const texts of kinds) {
     const found = metSymbols
-      .filter((at) => holds([`symbol ${at}`, gloss(at), ...texts(data.symbols[at])], words));
+      .filter((at) => holds([gloss(at), ...texts(data.symbols[at])], words));
     if (found.length) return found.sort((a, b) => data.symbols[b].count - data.symbols[a].count || a - b);
   }
   return [];
+}
+
+// Symbols, other than those found, that hold every word in what the catalogue says of their behaviours.
+function saidOf(query, found) {
+  const words = wordsOf(query);
+  if (!words.length || numbered(query) || statusOf(query) !== undefined) return [];
+  return metSymbols.filter((at) => !found.includes(at)
+    && holds([data.behaviours ? data.symbols[at].condition : "", data.symbols[at].advice], words));
 }
 
 // States that a symbol leads to at whose steps a status is mostly there.
@@ -114,8 +142,7 @@ function statesOf(status) {
 
 // States by their number ("state 15", "15"), else by what leads there, what they say, what dominates them and their examples.
 function matchingStates(query) {
-  const number = /^(?:state\s+)?(\d+)$/i.exec(query.trim());
-  if (number) return Number(number[1]) < data.states.length ? [Number(number[1])] : [];
+  if (numbered(query)) return numbered(query).states;
   const words = wordsOf(query);
   if (!words.length) return [];
   const status = statusOf(query);
@@ -126,10 +153,19 @@ function matchingStates(query) {
   });
 }
 
-// Steps of the runs that are replayed whose texts hold every word, as [run, step]; a number is one of a state.
+// Runs that are replayed whose id holds every word; a number alone is one that stands whole in it.
+function matchingRuns(query) {
+  const words = wordsOf(query);
+  const asked = numbered(query);
+  if (!words.length || (asked && asked.run === null)) return [];
+  const whole = asked && new RegExp(`(^|\\D)${asked.run}(\\D|$)`);
+  return data.replays.flatMap(({ run_id: id }, run) => ((whole ? whole.test(id) : holds([id], words)) ? [run] : []));
+}
+
+// Steps of the runs that are replayed whose texts hold every word, as [run, step]; a number is of a state or a symbol.
 function matchingSteps(query) {
   const words = wordsOf(query);
-  if (!words.length || /^(state\s+)?\d+$/i.test(query.trim())) return [];
+  if (!words.length || numbered(query)) return [];
   return data.replays.flatMap((replay, run) => replay.steps
     .map((step, at) => [run, at + 1, step])
     .filter(([, , step]) => step.texts.some(([name]) => name === `result, ${statusOf(query)}`)
@@ -152,10 +188,14 @@ function showFound(found, query, only, links) {
   const many = only === null && tooMany(found)
     ? `${found.length} of ${metSymbols.length} symbols have these words, too many to stand out: choose one, or add a word.`
     : "Symbols:";
+  const symbols = (some) => some.map((symbol) => button(quote(gloss(symbol)), () => links.search(symbol), symbol === only));
   const pieces = [
-    ...list(many, found.map((symbol) => button(quote(gloss(symbol)), () => links.search(symbol), symbol === only))),
+    ...list(many, symbols(found)),
     ...list("States:", matchingStates(query).map((state) =>
       button(`state ${state}`, () => links.choose("states", `s${state}`)))),
+    ...list(found.length ? "Other symbols whose definition or advice has these words:" : "Symbols:",
+      symbols(saidOf(query, found))),
+    ...list("Runs:", matchingRuns(query).map((run) => button(quote(data.replays[run].run_id), () => links.open(run, 0)))),
     ...list("Steps of runs:", matchingSteps(query).map(([run, step]) =>
       button(quote(`${data.replays[run].run_id}, step ${step}`), () => links.open(run, step)))),
   ];

@@ -19,7 +19,8 @@ function readSheet(name) {
     const [x, y] = ["cx", "cy"].map((at) => element.querySelector(".body").getAttribute(at));
     const [title, strong] = element.querySelectorAll("text:not(.word)");
     const lines = name === "states" ? [[title, "-0.1em"], [strong, "0.9em"]] : [[strong, "0.35em"]];
-    element.append(drawn("text", { class: "afar", y, fill: strong.getAttribute("fill") }, lines.map(([text, dy]) => drawn("tspan", { x, dy }, text.textContent))));
+    element.insertBefore(drawn("text", { class: "afar", y, fill: strong.getAttribute("fill") }, lines.map(([text, dy]) => drawn("tspan", { x, dy }, text.textContent))),
+      element.querySelector(".badge"));
   }
   const edges = new Map();
   for (const edge of scene.edges) {
@@ -73,6 +74,7 @@ function look(view) {
   sheet.holder.classList.toggle("far", scale < 0.6);
   sheet.holder.classList.toggle("unnamed", scale < LEGIBLE / 10); // names on lines are 10 high; the panels have them too
   sheet.holder.style.setProperty("--far", `${farSize(scale, sheet).toFixed(1)}px`);
+  sheet.holder.style.setProperty("--badge", Math.min(Math.max(9 / (11 * scale), 1), 3.2).toFixed(2));
   sheet.holder.style.setProperty("--far-level", `${Math.min(Math.max(11 / scale, 14), 21).toFixed(1)}px`);
   canvas.classList.toggle("zoomed", view.w < 0.98 * sheet.fit.w);
 }

@@ -203,6 +203,6 @@ window.addEventListener("beforeprint", () => {
 window.addEventListener("afterprint", () => byId("paper").replaceChildren());
 byId("symbols").open = !window.matchMedia("(max-width: 760px)").matches; // on a phone it is most of the page
 showGlossary(links);
-linkStates(links);
+linkTables(links);
 showSheet("states"); // its size decides which picture the page opens with
 openLink();

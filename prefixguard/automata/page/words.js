@@ -19,16 +19,31 @@ const drawn = (tag, attributes = {}, ...children) => put(document.createElementN
 // Text of a run, on a line of its own direction.
 const quote = (text, attributes = {}) => make("bdi", { class: "quote", dir: "auto", ...attributes }, text);
 
-// A risk in two digits, near 1 in up to four; in more, as many as all risks need, where it would not be told from a
-// threshold.
+// A risk in two digits, near 1 in up to four; in more, as many as it needs, where it would not be told from a
+// threshold; a threshold in as many as all risks need.
+const bare = (text) => (Number(text) === 1 ? "1.0" : text.replace(/^0/, ""));
+const SAME = 1.5e-6; // risks are the same that six digits do not tell apart
 const short = (value) => [2, 3, 4].map((digits) => value.toFixed(digits)).find((text) => text < "1") ?? "1";
 const risk = (value) => {
   if (value === null) return "–";
-  const same = (threshold) => threshold !== null && short(threshold) === short(value);
-  const near = [data.watch, data.alarm].some(same);
-  const text = near ? value.toFixed(data.digits).replace(/(\.\d\d\d*?)0+$/, "$1") : short(value);
-  return Number(text) === 1 ? "1.0" : text.replace(/^0/, "");
+  const thresholds = [data.watch, data.alarm].filter((threshold) => threshold !== null);
+  const near = thresholds.some((threshold) => short(threshold) === short(value));
+  const gap = Math.min(...thresholds.map((threshold) => Math.abs(threshold - value)));
+  const digits = gap <= SAME ? data.digits : [4, 5].find((some) => gap > 10 ** -some) ?? 6;
+  const text = near ? value.toFixed(digits).replace(/(\.\d\d\d*?)0+$/, "$1") : short(value);
+  return bare(text);
 };
+// A risk that is said in more digits than others, with why.
+function riskWithWhy(value) {
+  const text = risk(value);
+  if (value === null || text === bare(short(value))) return text;
+  const all = [data.watch, data.alarm].filter((threshold) => threshold !== null);
+  const nearest = all.reduce((a, b) => (Math.abs(b - value) < Math.abs(a - value) ? b : a));
+  const why = Math.abs(nearest - value) <= SAME
+    ? `${text} is a threshold: in two digits it would not be told from the risks beside it.`
+    : `In two digits ${text} would look like the threshold, ${risk(nearest)}.`;
+  return make("span", { title: why }, text);
+}
 // The threshold that a risk is equal to, and so not above; "" where there is none.
 const notAbove = (value, says) => {
   const [found] = [["ALARM", data.alarm], ["WATCH", data.watch]].filter(([name, threshold]) => threshold !== null
@@ -36,6 +51,7 @@ const notAbove = (value, says) => {
   return found ? `the threshold of ${found[0]} itself, not above it` : "";
 };
 const range = ([low, high]) => `${risk(low)}–${risk(high)}`;
+const interval = (ends) => ends.map((end) => (end === null ? "–" : bare(short(end)))).join("–");
 const share = (value) => {
   if (value === null) return "–";
   if (value > 0 && value < 0.001) return "<0.1 %";
@@ -84,11 +100,11 @@ const shareLine = (what, part, before = "") =>
 
 const example = (text) => make("div", { class: "example" }, quote(text));
 
-// Columns of the clock from one to another in words, as "steps 1–9".
-function spanText(from, to) {
-  const first = from ? data.clock[from - 1] : 1;
+// Columns of the clock from one to another in words, as "steps 1–9"; they begin at the earliest step or later.
+function spanText(from, to, earliest = 1) {
+  const first = Math.max(from ? data.clock[from - 1] : 1, earliest);
   const next = data.clock[to];
-  if (next === undefined) return from ? `step ${first} and later` : "all steps";
+  if (next === undefined) return first > 1 ? `step ${first} and later` : "all steps";
   return next - 1 === first ? `step ${first}` : `steps ${first}–${next - 1}`;
 }
 const spans = [1, ...data.clock].map((first, at) => spanText(at, at));

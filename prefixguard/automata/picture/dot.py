@@ -13,7 +13,7 @@ from prefixguard.automata.picture.risk_levels import bounds_text
 from prefixguard.automata.picture.scene import Scene, SceneNode, columns_of, scene_of
 from prefixguard.automata.picture.svg import FONT, LINE, TEXT
 from prefixguard.automata.summary import AutomatonSummary
-from prefixguard.automata.summary.wording import level_said
+from prefixguard.automata.summary.wording import count_text, level_said
 from prefixguard.results import ink_on
 
 _WIDTH = 120  # columns that the legend is wrapped to
@@ -64,10 +64,11 @@ def _lines(scene: Scene) -> Iterator[str]:
 
 
 def _node(node: SceneNode) -> str:
-    height = 0.72 + 0.16 * max(len(node.lines) - 2, 0) + 0.55 * node.size
+    badge = (count_text(sum(node.alarms), "first alarm"),) if sum(node.alarms) else ()
+    height = 0.72 + 0.16 * max(len(node.lines) + len(badge) - 2, 0) + 0.55 * node.size
     return _attributes(
         id=node.key,
-        label=_label((node.title, *node.lines)),
+        label=_label((node.title, *node.lines, *badge)),
         style="filled,dashed" if node.thin else "filled",
         fillcolor=node.colour,
         fontcolor=node.ink,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from prefixguard.alarm import Level
-from prefixguard.automata.summary.wording import RiskWords, level_said
+from prefixguard.automata.summary.wording import RiskWords, level_said, risk_text
 from prefixguard.results import colour_of
 
 #: Where levels end when no threshold is near; denser at the low end, where most states are.
@@ -21,6 +21,8 @@ _SHADES = {Level.OK: (0.02, 0.36), Level.WATCH: (0.45, 0.6), Level.ALARM: (0.75,
 
 #: A threshold takes the place of a standard end that is nearer than this, in log-odds.
 _NEAR = 0.55
+#: Risks are the same that differ by no more.
+_SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +114,37 @@ def said_shares(said: Sequence[tuple[Level, float]], levels: tuple[RiskLevel, ..
         if same:
             counts[min(same, key=lambda number: abs(number - at))] += 1
     return {number: n / len(said) for number, n in sorted(counts.items())}
+
+
+def risk_said(risk: float, risks: RiskWords) -> str:
+    """A risk in no more digits than tell this one from the thresholds; one that is a threshold as that is said.
+
+    >>> words = RiskWords.of([0.67936], [0.67931])
+    >>> words.digits, risk_said(0.67936, words), risk_said(0.67931, words), risk_said(0.6811, words)
+    (5, '.67936', '.67931', '.6811')
+    """
+    if any(abs(risk - one) <= _SAME for one in risks.thresholds):
+        return risks.risk(risk)
+    return RiskWords.of(risks.thresholds, (risk,)).risk(risk)
+
+
+def range_said(low: float, high: float, risks: RiskWords) -> str:
+    """Two risks and what lies between."""
+    return f"{risk_said(low, risks)}–{risk_said(high, risks)}"
+
+
+def why_so_many_digits(said: Iterable[float], risks: RiskWords) -> str:
+    """Why the first of these risks that is said in more digits than others is, a sentence; "" where none is.
+
+    >>> words = RiskWords.of([0.67936], [0.6811])
+    >>> why_so_many_digits([0.41, 0.6811], words), why_so_many_digits([0.41], words)
+    ('In two digits .6811 would look like the threshold, .6794.', '')
+    """
+    for risk in said:
+        text = risk_said(risk, risks)
+        if text != risk_text(risk):
+            nearest = min(risks.thresholds, key=lambda one: abs(one - risk))
+            if abs(risk - nearest) <= _SAME:
+                return f"{text} is a threshold: in two digits it would not be told from the risks beside it."
+            return f"In two digits {text} would look like the threshold, {risk_said(nearest, risks)}."
+    return ""

@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from prefixguard.automata.picture.edge_names import edge_names
-from prefixguard.automata.picture.risk_levels import RiskLevel, level_of, level_text, risk_levels, said_shares
+from prefixguard.automata.picture.risk_levels import (
+    RiskLevel,
+    level_of,
+    level_text,
+    range_said,
+    risk_levels,
+    risk_said,
+    said_shares,
+)
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures, state_figures
 from prefixguard.automata.summary.wording import RiskWords, count_text, level_said, one_line, share_text
@@ -31,8 +39,6 @@ DRAWN_A_NODE = 3
 FEW_NODES = 20
 #: Up to this many nodes an edge names two glosses, else one.
 ROOMY = 12
-#: Transitions that the text beside a picture names.
-DESCRIBED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +48,8 @@ class SceneNode:
     key: "s5" or "l3", also in SVG and page. states: what it stands for. title, lines: the label, title the name of it,
     the first line the risk. risk: of the outcome; with a clock the one that its steps usually read (`StateFigures`).
     level: of this risk, a number in the scene's levels; shade: where its colour stands on the scale, None of a start
-    that no step ends in: it has no reading and no colour. size: 0 (no
-    traffic) to 1 (the most of any node).
+    that no step ends in: it has no reading and no colour. size: 0 (no traffic) to 1 (the most of any node). alarms:
+    first alarms that it raised on test runs, on failed and on successful ones.
     """
 
     key: str
@@ -58,6 +64,7 @@ class SceneNode:
     thin: bool
     start: bool
     shade: float | None
+    alarms: tuple[int, int]
 
     @property
     def colour(self) -> str:
@@ -175,6 +182,7 @@ def _nodes(
     words, members = summary.risks, dict[int, list[StateFigures]]()
     for state in figures:
         members.setdefault(state.state if said is None else level_of(state.usual, levels), []).append(state)
+    raised = {one.state: (one.failed, one.successful) for one in summary.ranked}
     traffic = {number: sum(state.visits for state in group) for number, group in members.items()}
     most = max(*traffic.values(), 1)
     nodes = []
@@ -184,13 +192,16 @@ def _nodes(
         risk = float(np.average(risks, weights=visits if any(visits) else None)) if len(read) > 1 else risks[0]
         start = any(state.state == summary.automaton.start for state in group)
         if said is not None:
-            lines = [words.risk(risk), words.range(min(risks), max(risks))]
+            lines = [risk_said(risk, words), range_said(min(risks), max(risks), words)]
             lines += [f"{share_text(said.get(number, 0.0))} of steps"] if said else []
             title = count_text(len(group), "state")
             name = f"Level {level_text(levels[number], words)}"
             spoken = ", ".join([name, title, f"mean outcome risk {lines[0]}", *lines[2:]])
         else:
             title, (lines, spoken) = str(number), _state_label(group[0], start, words)
+        failed, successful = (sum(raised.get(state.state, (0, 0))[at] for state in group) for at in (0, 1))
+        if failed or successful:
+            spoken += f", {count_text(failed + successful, 'first alarm')} on test runs, {failed:,} of them failed"
         nodes.append(
             SceneNode(
                 key=f"{'s' if said is None else 'l'}{number}",
@@ -205,6 +216,7 @@ def _nodes(
                 thin=all(state.thin for state in group),
                 start=start,
                 shade=levels[level_of(risks[0], levels)].shade if read[0].entered else None,
+                alarms=(failed, successful),
             )
         )
     return tuple(nodes)
@@ -214,11 +226,11 @@ def _state_label(state: StateFigures, start: bool, words: RiskWords) -> tuple[li
     """The lines of a state's label, and the state in a sentence."""
     if not state.entered:
         return ["start"], f"State {state.state}, start, before the first step and so without a risk"
-    lines = [words.risk(state.usual), words.range(state.low, state.high)]
+    lines = [risk_said(state.usual, words), RiskWords().range(state.low, state.high)]
     risk = f"outcome risk {lines[0]}, interval {lines[1]}"
     if len(state.by_clock) > 1:
-        lines.append(f"clock {words.range(state.least, state.peak)}")
-        risk = f"usual {risk}, by the clock from {words.range(state.least, state.peak).replace('–', ' to ')}"
+        lines.append(f"clock {range_said(state.least, state.peak, words)}")
+        risk = f"usual {risk}, by the clock from {range_said(state.least, state.peak, words).replace('–', ' to ')}"
     parts = [f"State {state.state}", "start" if start else "", risk, f"{share_text(state.share)} of steps"]
     return lines, ", ".join(filter(None, [*parts, "thin evidence" if state.thin else ""]))
 
@@ -283,21 +295,6 @@ def _label(names: tuple[tuple[str, ...], ...], symbols: list[int], *, roomy: boo
     return tuple(lines)
 
 
-def described(scene: Scene) -> str:
-    """What the picture shows, for those who cannot see it: nodes from the highest risk down, and the busiest ways."""
-    nodes = sorted(scene.nodes, key=lambda node: (-node.risk, node.states))
-    names = {node.key: node.spoken[0].lower() + node.spoken.split(",")[0][1:] for node in nodes}
-    ways = [
-        f"{names[edge.tail]} to {'itself' if edge.tail == edge.head else names[edge.head]} by {' '.join(edge.label)}, "
-        f"{count_text(edge.count, 'time')}"
-        for edge in scene.drawn[:DESCRIBED]
-    ]
-    parts = ["From the highest risk down: " + "; ".join(node.spoken for node in nodes) + "."]
-    if ways:
-        parts.append(f"The {len(ways)} most frequent transitions: " + "; ".join(ways) + ".")
-    return " ".join([*parts, *scene.legend])
-
-
 def _legend(summary: AutomatonSummary, scene: Scene) -> Iterator[str]:
     collapsed, risks, drawn = scene.collapsed, scene.risks, scene.drawn
     clock = len(summary.automaton.clock) + 1 if summary.automaton.clock else 0
@@ -311,6 +308,10 @@ def _legend(summary: AutomatonSummary, scene: Scene) -> Iterator[str]:
     thresholds += f"ALARM above {risks.risk(alarm)}" if alarm is not None else "no alarm threshold"
     yield f"Colour and column: {usual} (probability that the run fails); {thresholds}."
     yield f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps."
+    if any(sum(node.alarms) for node in scene.nodes):
+        by_clock = ", and by the clock one under no alarm may raise many" * (clock > 0)
+        said = "Dark badge: how many test runs had their first alarm there. A state without one raised none"
+        yield f"{said}, whatever its colour{by_clock}."
     if summary.said:
         shares = ", ".join(
             f"{level_said(level)} on {share_text(part)}" for level, part in summary.performance.said.items()

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from prefixguard.automata.picture.layout import LINE_HEIGHT, Layout, PlacedEdge, PlacedNode, Point, lay_out
 from prefixguard.automata.picture.risk_levels import bounds_text
-from prefixguard.automata.picture.scene import Scene, described, scene_of
+from prefixguard.automata.picture.scene import Scene, scene_of
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.wording import count_text, level_said, share_text
 from prefixguard.results import ink_on
@@ -24,6 +24,10 @@ _LEGEND_LINE = 16.0
 _LEGEND_LETTER = 5.9
 _ARROW = 7.0
 _START = 30.0  # length of the arrow into the start
+#: Transitions that the text beside a picture names.
+_DESCRIBED = 20
+#: Ground of the count of first alarms; white stands out from it, and it from every state.
+_BADGE = "#1d2733"
 
 
 def to_svg(summary: AutomatonSummary, *, collapsed: bool = False) -> bytes:
@@ -47,7 +51,7 @@ def to_svg(summary: AutomatonSummary, *, collapsed: bool = False) -> bytes:
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={name} aria-describedby="{about}"'
         f' font-family="{FONT}">',
-        _tag("desc", described(scene), id=about),
+        _tag("desc", _described(scene), id=about),
         _tag("rect", class_="paper", width=width, height=height, fill=PAPER),
         f'<g class="graph" transform="translate({_n(_MARGIN)} {_n(_MARGIN + _HEAD)})">',
         *_stripes(scene, layout),
@@ -62,6 +66,21 @@ def to_svg(summary: AutomatonSummary, *, collapsed: bool = False) -> bytes:
         *("</g>", "</svg>", ""),
     ]
     return "\n".join(lines).encode()
+
+
+def _described(scene: Scene) -> str:
+    """What the picture shows, for those who cannot see it: nodes from the highest risk down, and the busiest ways."""
+    nodes = sorted(scene.nodes, key=lambda node: (-node.risk, node.states))
+    names = {node.key: node.spoken[0].lower() + node.spoken.split(",")[0][1:] for node in nodes}
+    ways = [
+        f"{names[edge.tail]} to {'itself' if edge.tail == edge.head else names[edge.head]} by {' '.join(edge.label)}, "
+        f"{count_text(edge.count, 'time')}"
+        for edge in scene.drawn[:_DESCRIBED]
+    ]
+    parts = ["From the highest risk down: " + "; ".join(node.spoken for node in nodes) + "."]
+    if ways:
+        parts.append(f"The {len(ways)} most frequent transitions: " + "; ".join(ways) + ".")
+    return " ".join([*parts, *scene.legend])
 
 
 def _stripes(scene: Scene, layout: Layout) -> Iterator[str]:
@@ -104,6 +123,19 @@ def _node_lines(placed: PlacedNode) -> Iterator[str]:
         at += size * 1.08
         look = {"text_anchor": "middle", "font_size": size, "font_weight": weight, "fill": node.ink}
         yield _tag("text", text, x=x, y=at - size * 0.2, **look)
+    if sum(node.alarms):
+        yield from _badge(placed)
+    yield "</g>"
+
+
+def _badge(placed: PlacedNode) -> Iterator[str]:
+    """How many first alarms a node raised on test runs, at its upper right."""
+    said = f"{sum(placed.node.alarms):,}"
+    x, y, half = placed.x + 0.72 * placed.rx, placed.y - 0.72 * placed.ry, 4.0 + 3.4 * len(said)
+    yield '<g class="badge">'
+    yield _tag("rect", x=x - half, y=y - 8.0, width=2 * half, height=16, rx=8, fill=_BADGE, stroke=PAPER)
+    look = {"text_anchor": "middle", "font_size": 11, "font_weight": "bold", "fill": PAPER}
+    yield _tag("text", said, class_="count", x=x, y=y + 4.0, **look)
     yield "</g>"
 
 
