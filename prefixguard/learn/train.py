@@ -288,7 +288,8 @@ def _healthy_notes(corpus: Corpus) -> list[str]:
         f"{failed} runs failed: nothing is learned from them. Those among the test runs say how well the monitor tells "
         "them.": failed,
         f"{unlabelled} runs have no outcome and count as successful: assumed is that few of them failed. The most "
-        "unusual tenth of them taught it nothing, and the alarm's bound is of all runs like these.": unlabelled,
+        "unusual tenth of them taught it nothing, and the alarm's bound is of all runs like these. On six public "
+        "corpora one failed run in twenty cost at most .05 of AUROC, one in five up to .15.": unlabelled,
         "The monitor's outcome risk is the share of healthy runs that never were as unusual; no probability of failure "
         "can be learned without failed runs.": True,
     }
