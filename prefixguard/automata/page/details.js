@@ -72,7 +72,7 @@ function byTheClock(state) {
       "tr",
       {},
       when,
-      cell(riskWithWhy(first.outcome), make("small", {}, interval(first.interval), first.outside ? " outside" : "")),
+      cell(riskWithWhy(first.outcome), make("small", {}, interval(first.interval))),
       cell(risk(low) === risk(high) ? risk(low) : range([low, high])),
       cell(`${number(steps)} / ${columns.length > 1 && runs > 0 ? "≥ " : ""}${number(runs)}`),
     );
@@ -131,7 +131,6 @@ function stateDetails(at, links) {
     ];
   }
   const rest = `, interval ${interval([state.low, state.high])} (90 %)`
-    + (state.outside ? ", which is of the held-out runs alone: the risk is that of training runs" : "")
     + (clock ? `; mean ${risk(state.outcome)}, from ${risk(state.least)} to ${risk(state.peak)}` : "")
     + `; ${clock ? "mean " : ""}imminent risk ${risk(state.imminent)}`;
   const [failed, successful] = state.alarms;

@@ -65,11 +65,9 @@ def states_table(
 
 
 def _usual(state: StateFigures, risks: RiskWords) -> Cell:
-    """The usual risk and its interval; where held-out runs do not bear it out, what they say stands beside it."""
+    """The usual risk and its interval."""
     interval = RiskWords().range(state.low, state.high) if state.entered else ""
     said, why = risk_said(state.usual, risks), why_so_many_digits((state.usual,), risks)
-    if state.outside:
-        return Cell(f"{said} by training runs", f"held-out runs: {interval}", why=why)
     return Cell(said, interval, why=why)
 
 

@@ -51,11 +51,6 @@ class StateFigures:
     entered: bool
 
     @property
-    def outside(self) -> bool:
-        """Whether the usual risk lies outside its interval: training runs say otherwise than the held-out ones."""
-        return self.entered and not self.low <= self.usual <= self.high
-
-    @property
     def thin(self) -> bool:
         """Whether readings there rest on another state's evidence, or on few runs at every step."""
         return self.entered and (self.stand_in is not None or self.runs < THIN_RUNS)
