@@ -55,7 +55,8 @@ def test_a_right_adapter(spec: dict[str, Any], check: Check, make_chats: Chats) 
 
 def test_the_report_is_the_same_every_time(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
     first, second = check(spec, make_chats()), check(spec, make_chats())
-    assert first.findings == second.findings
+    told = [[one for one in report.findings if one.check != "time"] for report in (first, second)]  # a busy machine's
+    assert told[0] == told[1]
     timed = {"step_microseconds_median", "step_microseconds_p99"}
     assert {k: v for k, v in first.figures.items() if k not in timed} == {
         k: v for k, v in second.figures.items() if k not in timed
