@@ -218,7 +218,7 @@ def lead_cell(difference: Difference | None) -> Cell:
     """A difference with its interval; an empty cell where there is none.
 
     >>> lead_cell(Difference(0.1, (-0.01, 0.2)))
-    Cell(text='+.100', small='[-.010, +.200]', svg='')
+    Cell(text='+.100', small='[-.010, +.200]', svg='', why='')
     """
     if difference is None:
         return Cell()

@@ -1,4 +1,4 @@
-"""From candidates to the best few: the beam, and small edits of what is in it, within bounds of processor time."""
+"""From candidates to the best few: the beam, and small edits of what is in it, within a bound of work."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ from prefixguard.stepview import canonical
 WIDTH, EDITED = 14, 5
 #: Candidates of one layout among them.
 _ALIKE = 2
-#: Candidates that are looked at whatever the time.
+#: Candidates that are looked at whatever the work.
 LEAST_LOOKED_AT = 16
+#: Work of one search, see `Evidence.work`, half of it for looking at candidates. Work and not time, so that a slow or
+#: busy machine finds what a fast and idle one does.
+MOST_WORK = 8_000.0
+#: Processor time after which a search ends whatever it has found: for samples that are slow to make candidates of.
+MOST_SECONDS = 60.0
 #: What counts as better.
 _LEAST_GAIN = 0.002
 #: By how much the hope for a source sinks with every candidate of it that is no better.
@@ -37,33 +42,43 @@ class Scored:
         return self.judgement.worth + 0.01 * self.candidate.prior - 0.001 * len(self.candidate.spec["rules"])
 
 
-def search(sources: Iterable[Iterator[Candidate]], evidence: Evidence, *, seconds: float = 12.0) -> list[Scored]:
+class _Bound:
+    """What a search may still spend."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._until = time.thread_time() + MOST_SECONDS
+
+    def left(self) -> float:
+        """Work that is left; 0 once it is spent, or the time is over."""
+        return max(0.0, MOST_WORK - self._evidence.work) if time.thread_time() < self._until else 0.0
+
+
+def search(sources: Iterable[Iterator[Candidate]], evidence: Evidence) -> list[Scored]:
     """The best candidates, best first; edits of them included. Empty where none reads anything. sources: of each the
-    candidates, likeliest first. seconds: of this thread's processor time, so that a busy machine finds what an idle one
-    does."""
-    until = time.thread_time() + seconds
-    quick = sorted(_looked_at(sources, evidence, until - 0.5 * seconds), key=lambda one: -one.total)
+    candidates, likeliest first."""
+    bound = _Bound(evidence)
+    quick = sorted(_looked_at(sources, evidence, bound), key=lambda one: -one.total)
     beam: list[Scored] = []
     for one in _spread(quick, WIDTH):
-        if one.judgement.total > 0 and (len(beam) < EDITED or time.thread_time() < until):
+        if one.judgement.total > 0 and (len(beam) < EDITED or bound.left()):
             beam.append(replace(one, judgement=judge(one.candidate.spec, evidence)))
     beam.sort(key=lambda one: -one.total)
     edited = _spread(beam, EDITED)
     climbed = []
     for i, one in enumerate(edited):
-        left = until - time.thread_time()
-        climbed.append(_climb(one, evidence, until - left * (1 - 1 / (len(edited) - i))))
+        climbed.append(_climb(one, evidence, bound, keep=bound.left() * (1 - 1 / (len(edited) - i))))
     rest = [one for one in beam if not any(one is other for other in edited)]
     return sorted([*climbed, *rest], key=lambda one: -one.total)
 
 
-def _looked_at(sources: Iterable[Iterator[Candidate]], evidence: Evidence, until: float) -> Iterator[Scored]:
+def _looked_at(sources: Iterable[Iterator[Candidate]], evidence: Evidence, bound: _Bound) -> Iterator[Scored]:
     """Candidates, judged on a part of the runs: the first of every source, then more of those whose candidates read
     best so far."""
     unseen = iter(sources)
     hopes: list[tuple[float, Iterator[Candidate]]] = []
     for n in count():
-        is_over = time.thread_time() > until
+        is_over = bound.left() <= 0.5 * MOST_WORK
         if is_over and n >= LEAST_LOOKED_AT:
             return
         source = next(unseen, None) if not is_over or not hopes else None
@@ -92,13 +107,13 @@ def _spread(ranked: Iterable[Scored], n: int) -> list[Scored]:
     return out
 
 
-def _climb(start: Scored, evidence: Evidence, until: float) -> Scored:
-    """The best that single edits lead to, one after the other."""
+def _climb(start: Scored, evidence: Evidence, bound: _Bound, keep: float) -> Scored:
+    """The best that single edits lead to, one after the other. keep: work that is left for others."""
     best = start
-    while time.thread_time() < until:
+    while bound.left() > keep:
         tried = [best]
         for candidate in (*_others(best.candidate), *(replace(best.candidate, spec=s, blocks=()) for s in _late(best))):
-            if time.thread_time() > until:
+            if bound.left() <= keep:
                 break
             tried.append(Scored(candidate, judge(candidate.spec, evidence)))
         better = max(tried, key=lambda one: one.total)

@@ -59,6 +59,8 @@ _LONG = 400
 _SHORT = 20
 #: Share of its words that runs of one document may have in common: the same task, tried again.
 _ALIKE = 0.25
+#: What making and preparing a candidate costs, see `Evidence.work`.
+_MAKING = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,7 @@ def _judge(spec: Mapping[str, Any], evidence: Evidence, quick: bool) -> Judgemen
     if not runs:
         return Judgement(0.0, why="no run is found")
     read = [_read(adapter, run, evidence, quick) for run in (runs[:6] if quick else runs)]
+    evidence.work += _MAKING + sum(1 + len(one.records) / 16 + (len(one.said) + len(one.told)) / 400 for one in read)
     whole = _terms(read)
     if not quick:
         whole["whole"] *= _inside_runs(adapter, runs, read, evidence)
