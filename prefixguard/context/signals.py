@@ -100,6 +100,23 @@ def update(state: SignalledState, record: StepRecord, tokens: Tokens) -> NDArray
     return np.concatenate((text.update(state, record, tokens), taken(state, record)))
 
 
+class HeldSignals:
+    """The functions of this module where what steps took is held at what is typical, so that it tells nothing.
+
+    typical: float32 (len(SIGNAL_FEATURES),), such as the medians over training steps.
+    """
+
+    PACKED_BYTES = text.PACKED_BYTES
+    start, pack, unpack = staticmethod(text.start), staticmethod(text.pack), staticmethod(text.unpack)
+
+    def __init__(self, typical: NDArray[np.float32]) -> None:
+        self._typical = typical
+
+    def update(self, state: ContextState, record: StepRecord, tokens: Tokens) -> NDArray[np.float32]:
+        """As `update`, whatever the step took."""
+        return np.concatenate((text.update(state, record, tokens), self._typical))
+
+
 def pack(state: SignalledState) -> bytes:
     """All of the state, `PACKED_BYTES` long."""
     return text.pack(state) + _PACKED.pack(*state.counts, *state.means_taken, state.largest)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from prefixguard.alarm import Thresholds, table_from_json
 from prefixguard.bundle import Bundle
@@ -101,7 +103,7 @@ def evaluate(
         horizon=3 if bundle.horizon is None else bundle.horizon,
         policy=policy,
         thresholds=thresholds,
-        baselines=[*rules, *further],
+        baselines=[*rules, *_without_signals(kept, thresholds), *further],
         calibration_lengths=bundle.manifest.get("alarm_lengths"),
         resamples=resamples,
         seed=seed,
@@ -139,6 +141,14 @@ def reference_of(bundle: Bundle) -> ReferenceRisks | None:
     """The risks that read nothing, fitted on a bundle's training runs; None where it has none, as one of an older
     release. Raises BundleError where they cannot be read."""
     return ReferenceRisks.from_json(bundle.manifest.get("reference_risks"), str(bundle.path / "manifest.json"))
+
+
+def _without_signals(kept: Sequence[HeardRun], thresholds: Mapping[float, Thresholds]) -> Iterator[ScoreRow]:
+    risks = [run.unsignalled for run in kept if run.unsignalled is not None]
+    if risks:
+        note = "the monitor itself, with what steps took held at its median: its lead over this is what signals add"
+        imminent, outcome = ([np.ascontiguousarray(one[:, i]) for one in risks] for i in range(2))
+        yield ScoreRow("without signals", imminent, outcome, probability=True, thresholds=thresholds, note=note)
 
 
 def _notes(bundle: Bundle, kept: Sequence[HeardRun]) -> Iterator[str]:

@@ -36,8 +36,9 @@ class HeardRun:
 
     digest: of its records. named: whether it names its task. use: what it was used for when the monitor was made; None:
     for nothing. imminent, outcome, sizes: risks and bytes of text of each step, (T,);
-    took: see `took_by`; rules: see `rule_scores`. All
-    are empty where the run is left out for its use; but the rules of successful runs that set the alarm are kept.
+    took: see `took_by`; rules: see `rule_scores`; unsignalled: both risks of the monitor that is not told what steps
+    took, (T, 2), None where it never is. All are empty where the run is left out for its use; but the rules of
+    successful runs that set the alarm are kept.
     onset: see `onset_of`.
     """
 
@@ -54,6 +55,7 @@ class HeardRun:
     took: Mapping[str, Float]
     rules: Mapping[str, Float]
     onset: int | None = None
+    unsignalled: Float | None = None
 
 
 class Heard:
@@ -76,6 +78,7 @@ class Heard:
         self._prices = prices
         bundle = monitor.bundle
         self.monitor, self._include_used, self._with_rules, self._onset = monitor, include_used, with_rules, onset
+        self._unsignalled = monitor.without_signals() if with_rules and bundle.reads_signals else None
         self.transitions = UnseenTransitions(bundle.automaton) if bundle.automaton is not None else None
         self.scored: dict[Key, HeardRun] = {}
         self.without_outcome: set[Key] = set()
@@ -113,6 +116,7 @@ class Heard:
             took=took_by(run.records if counted else (), run.groups, self._prices),
             rules=self._rules(run.records) if self._with_rules and (counted or sets_alarm) else {},
             onset=None if self._onset is None else onset_of(run, self._onset),
+            unsignalled=None if self._unsignalled is None else _risks(self._unsignalled, run if counted else None),
         )
 
     def _rules(self, records: Sequence[StepRecord]) -> Mapping[str, Float]:
@@ -136,6 +140,12 @@ class Heard:
         tasks, run_ids = [run.task for run in found], [run.run_id for run in found]
         drawn = draw_one_per_task(tasks, run_ids, seed=seed if isinstance(seed, int) else 0)
         return [found[i].rules for i in drawn.tolist()] or None
+
+
+def _risks(monitor: Monitor, run: Run[StepRecord] | None) -> Float:
+    readings = () if run is None else monitor.score_run(run.records)
+    risks = [_array(getattr(one, name) for one in readings) for name in ("imminent_risk", "outcome_risk")]
+    return np.stack(risks, axis=1)
 
 
 def _array(values: Iterable[float | None]) -> Float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from prefixguard import context
 from prefixguard.behaviours import TRACKER_BYTES, load_behaviours
 from prefixguard.behaviours import start as start_tracker
 from prefixguard.bundle import Bundle, Trust, open_bundle
@@ -153,6 +155,13 @@ class Monitor(ReadyBundle):
         if self.rules is not None:
             raise BundleError(f"{what} needs risks, and rules have none. Train a monitor: prefixguard train RUNS")
         return self
+
+    def without_signals(self) -> Monitor:
+        """The same monitor, not told what steps took: those features stand at their medians over training steps."""
+        other = copy.copy(self)
+        if self.bundle.reads_signals:
+            other.context = context.signals.HeldSignals(self.bundle.typical[context.N_FEATURES :])
+        return other
 
     def group_of(self, run: Run[Any]) -> str | None:
         """The value of a run's group that picks its alarm threshold; None where the monitor has none by group."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from prefixguard.cli.information import info
 from prefixguard.context import FEATURES, N_FEATURES, SIGNAL_FEATURES
+from prefixguard.evaluation import evaluate
 from prefixguard.learn import TrainConfig, featurise, train
 from prefixguard.runtime import load
 from prefixguard.simulation import write_runs
@@ -80,6 +82,25 @@ def test_what_steps_took_moves_the_risk(timed) -> None:
             risks.append([reading.outcome_risk for one in told for reading in session.observe(one)])
         changed += risks[0] != risks[1]
     assert changed > 10
+
+
+def test_an_evaluation_says_what_signals_add(timed) -> None:
+    table = evaluate(timed[0], timed[1], resamples=50)
+    row = table.baselines["without signals"]
+    assert table.outcome.auroc > row.outcome.auroc + 0.02  # failures get slower, and nothing else says so
+    assert row.outcome.differences["auroc"].value == pytest.approx(table.outcome.auroc - row.outcome.auroc)
+    assert "what signals add" in row.note and row.first_alert
+
+
+def test_held_signals_say_nothing_and_live_sessions_are_as_before(timed) -> None:
+    monitor = load(timed[0])
+    run = next(iter(read_runs(timed[1], load_adapter("openai_chat"))))
+    bare = [replace(record, signals=None) for record in run.records]
+    held = [one.outcome_risk for one in monitor.without_signals().score_run(run.records)]
+    assert held == [one.outcome_risk for one in monitor.without_signals().score_run(bare)]
+    assert held != [one.outcome_risk for one in monitor.score_run(run.records)]
+    saved = monitor.without_signals().start().save()
+    assert monitor.without_signals().restore(saved)
 
 
 def test_milliseconds_are_the_same_runs(timed, tmp_path: Path) -> None:
