@@ -44,6 +44,8 @@ from prefixguard.automata.summary.origin import origin_of
 from prefixguard.automata.summary.parts import alarms_by_part
 from prefixguard.automata.summary.replays import asked_runs, choose_replays, make_replays, replay_kinds
 from prefixguard.automata.summary.state_alarms import rank_states
+from prefixguard.automata.summary.stops import stops_when_solved
+from prefixguard.automata.summary.verdict import verdict_of
 from prefixguard.bundle import (
     SCORES,
     AlarmPerformance,
@@ -278,10 +280,15 @@ def _finish(
     performance = measure_alarms(material, automaton, walks, drawn, calibration, bundle.calibration, horizon=horizon)
     fidelity = replace(fidelity, care=(*distrust(fidelity, performance), *fidelity.care))
     states = learned.walked.states
-    ranked = rank_states(material, shown, entries, states, walks, thresholds, horizon=horizon, examples=examples)
-    missed = find_missed(material, states, walks, thresholds, names_of, examples=examples)
-    effect = in_effect(performance, ranked, walks.strings, missed)
-    performance = replace(performance, notes=tuple(filter(None, (effect, *performance.notes))))
+    ranked = rank_states(
+        material, shown, entries, states, walks, thresholds, learned.pool, horizon=horizon, examples=examples
+    )
+    missed = find_missed(material, states, walks, thresholds, glosses, examples=examples)
+    effect = in_effect(performance, ranked, walks.strings)
+    by_part = alarms_by_part(material, walks, thresholds, glosses, horizon=horizon) if examples else ()
+    verdict = verdict_of(performance, fidelity, ranked, missed, by_part)
+    notes_of = (effect, stops_when_solved(material), *performance.notes)
+    performance = replace(performance, notes=tuple(filter(None, notes_of)))
     chosen = choose_replays(material, walks, calibration, horizon=horizon)
     places = chosen.places[~np.isin(material.test[chosen.places], asked)]
     replays = [
@@ -326,9 +333,10 @@ def _finish(
         ),
         failing=failing_calls(done, states),
         looks=helpful_looks(material, done),
+        verdict=verdict,
         effect=effect,
         missed=missed,
-        parts=alarms_by_part(material, walks, thresholds, names_of, horizon=horizon) if examples else (),
+        parts=by_part,
     )
     info = automaton_info(bundle, learned.choice, learned.trials, summary, notes)
     n_steps = len(walks.risks)

@@ -51,6 +51,7 @@ def automaton_info(
                 for entry in summary.entries
             ],
         },
+        "verdict": summary.verdict,
         "fidelity": {
             "agreement": fidelity.agreement,
             "teacher_imminent_auprc": fidelity.teacher_auprc,

@@ -20,6 +20,7 @@ class AlarmCount:
     run, so that it is not measured. caught: failed runs that alarm. early: those of them with more than the horizon's
     steps left. lead: median of the steps left; None where none is caught. false_alarms:
     successful runs that alarm. intervals: 95 %, over tasks, of these as shares; None where a share does not exist.
+    in_time: the caught ones with a step left at least; None where it was not counted.
     """
 
     by: str
@@ -31,6 +32,7 @@ class AlarmCount:
     caught_interval: tuple[float, float] | None
     early_interval: tuple[float, float] | None
     false_alarm_interval: tuple[float, float] | None
+    in_time: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,9 @@ def _rows(value: Any, what: str) -> tuple[AlarmCount, ...]:
     counts = dict.fromkeys(("caught", "early", "false_alarms"), _count)
     ends = dict.fromkeys(("caught_interval", "early_interval", "false_alarm_interval"), optional(_ends))
     known = {"by": text, "threshold": optional(_number), "lead": optional(_number), **counts, **ends}
-    return tuple(instance(AlarmCount, one, **known) for one in value)
+    known["in_time"] = optional(_count)
+    rows = ({"in_time": None, **one} if isinstance(one, dict) else one for one in value)  # earlier files do not say it
+    return tuple(instance(AlarmCount, one, **known) for one in rows)
 
 
 def _said(value: Any, what: str) -> dict[str, float]:

@@ -81,6 +81,10 @@ for score in scores:  # as the judge says them, one a step
 ```"""
 
 
+#: Letters kept of a sentence, or of a few.
+_SENTENCES = 900
+
+
 def _direction(info: Mapping[str, Any]) -> str:
     config = info.get("config")
     safer = isinstance(config, Mapping) and config.get("higher_is_safer") is True
@@ -123,6 +127,8 @@ def write_card(
         )
         + f" through adapter `{name}`, version {version}.",
     ]
+    if isinstance(verdict := info.get("verdict"), str):
+        parts.insert(1, _plain(verdict, _SENTENCES))
     facts = (("backend", "Backend"), ("horizon", "Horizon in steps"), ("seed", "Seed"))
     parts.append("\n".join(f"- {words}: {_plain(str(info[key]))}" for key, words in facts if key in info))
     if automaton is not None:
@@ -158,7 +164,8 @@ def write_card(
     if isinstance(fidelity, Mapping) and fidelity:  # how far an automaton agrees, and the reasons to audit it with care
         figures = {name: item for name, item in fidelity.items() if isinstance(item, int | float)}
         care = fidelity.get("care")
-        sentences = [f"- Audit with care: {_plain(str(one))}" for one in care] if isinstance(care, list | tuple) else []
+        said = map(str, care) if isinstance(care, list | tuple) else ()
+        sentences = [f"- Audit with care: {_plain(one, _SENTENCES)}" for one in said]
         parts += ["## How far it agrees with its teacher", _table(figures), "\n".join(sentences)]
     parts.append(_LIMITS + _RISKS[healthy] + _REASONS[of_scores] + _SIGNED)
     return "\n\n".join(filter(None, parts)) + "\n"
@@ -175,6 +182,7 @@ def _performance(found: AlarmPerformance) -> list[str]:
         if one.threshold is None:
             return f"| {_plain(one.by)} | not measured | | | |"
         caught = part(one.caught, found.failed, one.caught_interval)
+        caught += "" if one.in_time is None else f"; {one.in_time} with a step left"
         early = part(one.early, found.failed, one.early_interval)
         lead = "" if one.lead is None else f"{one.lead:g}"
         false = part(one.false_alarms, found.successful, one.false_alarm_interval)
@@ -191,7 +199,7 @@ def _performance(found: AlarmPerformance) -> list[str]:
             f" {found.kept} of {found.cells} of the 90% intervals that ten test runs or more came to hold the share of "
             f"them that failed; if the intervals are right, {found.coverage_expected * found.cells:.1f} would."
         )
-    notes = "\n".join(f"- {_plain(note)}" for note in found.notes)
+    notes = "\n".join(f"- {_plain(note, _SENTENCES)}" for note in found.notes)
     measured = (
         f"Every row but a plain rule keeps a false-alarm budget of {found.budget:.0%}. Figures are of the test runs, "
         "intervals of 95%, over tasks."
@@ -263,6 +271,6 @@ def _flatten(value: Mapping[str, Any], before: str) -> list[tuple[str, str]]:
     return rows
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, letters: int = 200) -> str:
     """Text that cannot break a table or a line."""
-    return " ".join(text.replace("|", "/").replace("`", "'").split())[:200]
+    return " ".join(text.replace("|", "/").replace("`", "'").split())[:letters]

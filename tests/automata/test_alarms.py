@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_automaton import Learned, lab_material, lay_out, learned, run_of
+from lab_automaton import Learned, entries_of, lab_material, lay_out, learned, run_of
 from scipy.stats import beta
 from sklearn.metrics import cohen_kappa_score
 from tiny_automaton import by_hand
@@ -30,7 +30,6 @@ from prefixguard.automata.summary.alarms import (
     interval_coverage,
     measure_alarms,
 )
-from prefixguard.automata.summary.doing import deed_names
 from prefixguard.automata.summary.fidelity import Walks, rated
 from prefixguard.automata.summary.parts import alarms_by_part
 from prefixguard.behaviours import CATALOGUE, PLACES
@@ -93,6 +92,7 @@ def test_rows_count_the_alarms_that_levels_say(lab: Learned, consecutive: int) -
         assert (row.caught, row.false_alarms) == (len(caught), false) and caught
         assert row.early == sum(lead > 3 for lead in caught)
         assert row.lead == np.median(caught)
+        assert row.in_time == sum(lead > 0 for lead in caught)
         assert row.caught_interval is not None
         assert row.caught_interval[0] <= row.caught / found.failed <= row.caught_interval[1]
     assert [row.by for row in found.rows[:3]] == ["automaton", "teacher", "step number alone"]
@@ -262,12 +262,14 @@ def test_alarms_are_counted_by_kind_of_task_and_by_group() -> None:
     loud = np.repeat([corpus.groups[r]["agent"] == "loud" and bool(corpus.failed[r]) for r in test], it.test.lengths)
     levels = [Level.ALARM if one else Level.OK for one in loud.tolist()]
     walks = Walks(it.test, it.test_states, it.unseen, it.risks, levels, it.risks, levels)
-    found = alarms_by_part(it.material, walks, calibration(0.5).thresholds, deed_names(it.material), horizon=3)
+    glosses = [entry.gloss for entry in entries_of(it.alphabet, it.material, it.automaton, it.states)]
+    found = alarms_by_part(it.material, walks, calibration(0.5).thresholds, glosses, horizon=3)
     rows = [(one.by, one.value, one.failed, one.caught, one.successful, one.false_alarms) for one in found]
     assert sorted(rows[:2]) == [("kind of task", "db", 24, 12, 24, 0), ("kind of task", "os", 26, 13, 26, 0)]
     assert sorted(rows[2:]) == [("agent", "loud", 25, 25, 25, 0), ("agent", "still", 25, 0, 25, 0)]
     still = next(one for one in found if one.value == "still")
-    assert still.missed == 25 and still.ends == "searches: find(x) (25 of 25)"
+    assert still.missed == 25 and still.ends.endswith(" (25 of 25); 25 end by step 3")
+    assert still.ends.partition(" (25")[0] in glosses, "as the symbol is called"
     assert [one.name for one in still.behaviours] == ["same_call_same_result"]
     assert still.intervals[0] is not None and still.intervals[0][0] == 0 < still.intervals[0][1] < 0.2
     (first, *_) = changes_of_parts(found)

@@ -385,7 +385,7 @@ def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
     todo = page[page.index("What to change") : page.index("States by first")]
     items = [re.findall(r"<p>(.*?)</p>", item) for item in re.findall(r"<li>(.*?)</li>", todo)]
     assert items[0][0].startswith(f"State {worst.state} raises 12 of the 28")
-    begin = ("State", "What leads there, in training: ", "At all of these: ", "To change: ", "As in run r0, step 7: “b")
+    begin = ("State", "First alarms come at ", "At all of these: ", "To change: ", "As in run r0, step 7: “b")
     assert all(line.startswith(words) for line, words in zip(items[0], begin, strict=True))
     assert any(line.startswith("Against that: 92 % of its steps") for line in items[1])
     assert all(line.endswith((".", ":", "”")) for item in items for line in item)

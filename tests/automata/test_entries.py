@@ -262,6 +262,8 @@ def test_what_the_agent_does_is_counted_by_tool_and_by_questions() -> None:
     rare = np.array([find] * 19 + [fails] + [asks] * 5, dtype=object)
     (said,) = doing(rare, np.zeros(25, dtype=np.int32), [[]])
     assert said == "Calls find (80 %; 5.0 % of these fail) or asks (20 %)."
+    (said,) = doing(np.array([find] * 199 + [fails], dtype=object), np.zeros(200, dtype=np.int32), [[]])
+    assert said == "Calls find.", "one failure in two hundred says nothing of what is done"
     assert doing(rare[19:20], np.zeros(1, dtype=np.int32), [[]]) == ("Calls find, which fails.",)
 
 

@@ -19,7 +19,7 @@ from tiny_automaton import by_hand
 from prefixguard.alarm import Level
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import Fidelity
-from prefixguard.automata.summary.fidelity import Walks, measure_fidelity, rank_correlation
+from prefixguard.automata.summary.fidelity import Walks, _care, measure_fidelity, rank_correlation
 from prefixguard.bundle import Automaton
 from prefixguard.errors import DataError
 
@@ -144,14 +144,33 @@ def test_each_threshold_that_is_missed_has_its_sentence() -> None:
     assert "20 test runs, fewer than 30" in sentence
 
 
-@pytest.mark.parametrize(("visits", "said"), [((70, 20, 10), "1 of the 3 states"), ((70, 20, 0), None)])
-def test_thin_states_count_where_runs_went(visits: tuple[int, ...], said: str | None) -> None:
-    """A state that no training run ended in, as the start, is not to be held against an automaton."""
+@pytest.mark.parametrize(
+    ("visits", "said"), [((50, 20, 30), "30 % of training steps end in 1 state"), ((70, 20, 10), None)]
+)
+def test_thin_states_count_by_the_steps_that_end_there(visits: tuple[int, ...], said: str | None) -> None:
+    """A state that few training steps end in is not to be held against an automaton."""
     strings, teacher = drawn()
     automaton = replace(by_hand(()), visits=np.array(visits, np.int64))
     care = measure_fidelity(automaton, walks_of(strings, teacher, teacher)).care
     assert len(care) == (said is not None)
     assert said is None or (said in care[0] and "more than 25 %" in care[0])
+
+
+@pytest.mark.parametrize(
+    ("alone", "said"),
+    [
+        (0.7, "The agent alone tells runs that fail from runs that succeed better: outcome AUROC at matched remaining "
+         "steps .70 against .60."),
+        (0.6, "better than the agent alone (.60): its outcome AUROC at matched remaining steps is .60, 95 % interval "
+         ".55–.65."),
+        (0.56, "better than the agent alone (.56): its outcome AUROC"),
+        (0.54, ""),
+    ],
+)  # fmt: skip
+def test_what_knows_as_much_is_said_where_the_interval_holds_it(alone: float, said: str) -> None:
+    found = Fidelity(0.9, 0.6, 0.6, 0.6, 0.6, 0.0, 99, 999, (), (0.55, 0.65), (None, 0.5), (("agent", alone),))
+    care = list(_care(found, by_hand(())))
+    assert len(care) == bool(said) and all(said in one for one in care)
 
 
 @pytest.mark.parametrize("failed", [0.0, 1.0])

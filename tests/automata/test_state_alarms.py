@@ -23,6 +23,7 @@ from prefixguard.automata.summary.doubts import risks_in_doubt
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.in_effect import in_effect
 from prefixguard.automata.summary.missed import MissedFailures, find_missed
+from prefixguard.automata.summary.mixtures import mixed_states
 from prefixguard.automata.summary.shared_names import families, short_names
 from prefixguard.automata.summary.state_alarms import StateAlarms, rank_states
 from prefixguard.automata.summary.wording import share_text
@@ -50,7 +51,7 @@ def ranked(it: Learned, threshold: float, *, examples: bool = True) -> tuple[Sta
     entries = entries_of(it.alphabet, it.material, it.automaton, it.states)
     walks = walks_of(it, threshold)
     return rank_states(
-        it.material, it.automaton, entries, it.states, walks, thresholds_of(threshold), examples=examples
+        it.material, it.automaton, entries, it.states, walks, thresholds_of(threshold), it.pool, examples=examples
     )
 
 
@@ -221,6 +222,12 @@ def test_short_names_leave_out_what_many_share_and_never_fall_together(
     assert tuple(found.values()) == (short or names)
 
 
+def test_a_setting_with_its_value_names_no_family() -> None:
+    found = families({"alpha_range_0--1": 3, "beta_range_0--1": 3, "gamma": 3}, 0.9)
+    assert all(len(one.values) == 1 for one in found)
+    assert any(one.what == "rangers" for one in families({"alpha_rangers": 3, "beta_rangers": 3, "gamma": 3}, 0.9))
+
+
 def test_no_family_is_guessed_where_names_share_nothing() -> None:
     assert all(len(one.values) == 1 for one in families({"alpha-1": 3, "beta-2": 3, "gamma3": 3}, 0.9))
     every = families({"m-alpha": 3, "m-beta": 3, "m-gamma": 1}, 0.9)
@@ -240,7 +247,7 @@ def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds(
     for item, one in zip(said, raising, strict=False):
         sentence = " ".join(item)
         assert f"State {one.state} raises {one.failed} of the {total} first alarms on failed runs" in sentence
-        assert f"{one.successful} on successful ones" in sentence and one.sentence[1:] in sentence
+        assert f"{one.successful} on successful ones" in sentence and one.read_at_alarms in sentence
         assert BY_NAME["call_as_text"].sentence not in sentence and BY_NAME["missing_tool"].sentence not in sentence
         for (name, count), shown in zip(counted[1:3], one.examples, strict=True):
             of = BY_NAME[name]
@@ -249,7 +256,7 @@ def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds(
     quoted = tuple(replace(one, examples=("run a: b, step 3: f(x): y",)) for one in found)
     assert "As in run a: b, step 3: “f(x): y”" in next(changes(quoted))
     twice = " ".join(next(changes(tuple(replace(one, examples=("run r", "run r")) for one in found))))
-    assert twice.count("run r") == 1 and "As in the same step." in twice, "one step is quoted once"
+    assert twice.count("run r") == 1, "one step is quoted once"
     (alone,) = changes((replace(raising[0], failed=1),))
     assert alone[0].startswith(f"State {raising[0].state} raises the only first alarm on failed runs and ")
     silent = tuple(replace(one, faults=()) for one in found)
@@ -295,6 +302,57 @@ def test_alarms_that_the_clock_raised_are_flagged(lab: Learned) -> None:
     assert 0 < of_clock.total() < of_all.total()
 
 
+def test_what_was_read_at_first_alarms_is_told_with_its_share_of_them(lab: Learned) -> None:
+    threshold = float(np.quantile(lab.risks[:, 1], 0.8))
+    entries, starts = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states), lab.test.first.tolist()
+    place = {int(run): i for i, run in enumerate(lab.material.test.tolist())}
+    counts: dict[int, Counter[str]] = {}
+    for run, at, state, _ in alarms_by_hand(lab, threshold):
+        symbol = int(lab.test.symbols[starts[place[run]] + at])
+        counts.setdefault(state, Counter())[entries[symbol].gloss] += 1
+    assert any(len(of) > 1 for of in counts.values())
+    for one in ranked(lab, threshold):
+        of = counts.get(one.state, Counter())
+        assert dict(one.symbols) == dict(of) and [n for _, n in one.symbols] == sorted(of.values(), reverse=True)
+        if len(of) > 1:
+            gloss, n = one.symbols[0]
+            assert one.read_at_alarms.startswith(f'First alarms come at "{gloss}" ({n} of {of.total()}) or "')
+
+
+def test_a_fault_that_goes_on_is_not_called_the_clocks(lab: Learned) -> None:
+    """All alarms would come no earlier; those at a fault are told apart from those of the clock."""
+    risk = np.full_like(lab.automaton.risk, 0.9)
+    risk[:, 0] = 0.2
+    column = columns_of(lab.automaton.clock, lab.test)
+    it = replace(lab, automaton=replace(lab.automaton, risk=risk), risks=risk[lab.test_states, column])
+    held = lab.material.corpus.held
+    assert held is not None
+    for every in (False, True):
+        of = np.zeros_like(held)
+        of[:, PLACES["errors_in_a_row"]] = every
+        of[:, PLACES["reads"]] = 1
+        corpus = replace(it.material.corpus, held=of)
+        found = ranked(replace(it, material=replace(it.material, corpus=corpus)), 0.5)
+        late = sum(at >= it.automaton.clock[0] for one in found for at in one.at)
+        assert sum(one.by_both for one in found) == every * late and late > 5
+        flags = [flag for one in found for flag in one.flags]
+        assert any("because of the number of the step" in flag for flag in flags) != every
+        assert any("As a fault was read at each, it is the fault that goes on" in flag for flag in flags) == every
+
+
+@pytest.mark.parametrize(("tasks", "told"), [(240, True), (4, False)])
+def test_a_state_that_mixes_opposites_says_which(tasks: int, told: bool) -> None:
+    """In one state runs that read one symbol all fail, by the other all succeed; of few tasks that shows nothing."""
+    strings = strings_of([(n % 2, 2) for n in range(240)], 3, [n % 2 == 0 for n in range(240)])
+    strings = replace(strings, tasks=np.arange(240) % tasks)
+    states = np.tile(np.array([0, 1], np.int32), 240)
+    expected = 'This state mixes training runs that read "a" here (120 of 120 failed, 100 %) with those that read "b" '
+    found = mixed_states(strings, states, 2, ["a", "b", "c"])
+    assert found == ({0: f"{expected}(0 of 120 failed, 0 %)."} if told else {})
+    alike = replace(strings, failed=np.arange(240) % 3 == 0)
+    assert mixed_states(alike, states, 2, ["a", "b", "c"]) == {}
+
+
 def test_no_symbol_of_the_behaviours_asks_for_the_number_of_the_step() -> None:
     assert set(BY_NAME) - set(ASKED) == {"near_step_cap"}
     assert not any("step number" in BY_NAME[name].sentence for name in ASKED)
@@ -306,7 +364,7 @@ def test_risks_that_test_runs_do_not_bear_out_are_in_doubt(lab: Learned) -> None
     for risk in (0.01, 0.99):
         entries = entries_of(it.alphabet, it.material, it.automaton, it.states)
         walks = replace(walks_of(it, 0.5), risks=np.full_like(it.risks, risk))
-        found = rank_states(it.material, it.automaton, entries, it.states, walks, thresholds_of(0.5))
+        found = rank_states(it.material, it.automaton, entries, it.states, walks, thresholds_of(0.5), it.pool)
         said[risk] = {one.state for one in found if one.doubt}
         for one in found:
             runs = np.unique(run[it.test_states == one.state])
@@ -385,9 +443,9 @@ def test_a_state_on_the_threshold_says_what_an_alarm_there_would_have_caught(lab
 
 
 def missed_of(it: Learned, threshold: float, *, examples: bool = True) -> MissedFailures:
-    names = deed_names(it.material, examples=examples)
+    glosses = [entry.gloss for entry in entries_of(it.alphabet, it.material, it.automaton, it.states)]
     return find_missed(
-        it.material, it.states, walks_of(it, threshold), thresholds_of(threshold), names, examples=examples
+        it.material, it.states, walks_of(it, threshold), thresholds_of(threshold), glosses, examples=examples
     )
 
 
@@ -404,6 +462,11 @@ def test_missed_failures_on_a_path_of_a_success_are_counted_and_shown(lab: Learn
     }
     assert (found.failed, found.missed) == (int(lab.test.failed.sum()), len(missed))
     assert found.alike == sum(paths[i] in good for i in missed) and found.missed > 0
+    last = lab.test.symbols[lab.test.first[1:] - 1]
+    entries = entries_of(lab.alphabet, lab.material, lab.automaton, lab.states)
+    ends = Counter(entries[int(last[i])].gloss for i in missed)
+    also = Counter(entries[int(last[i])].gloss for i in np.flatnonzero(~lab.test.failed).tolist())
+    assert all((n, good) == (ends[what], also[what]) for what, n, good in found.ends), "named as symbols are"
     assert sum(n for _, n, _ in found.ends) <= len(missed) and found.ends[0][1] >= found.ends[-1][1]
     if found.twins is not None:
         ids = [corpus.run_ids[r] for r in test.tolist()]
@@ -428,10 +491,20 @@ def test_behaviours_that_missed_failures_have_more_often_are_advised_on() -> Non
         it = learned(lay_out(featurise(runs), sides, teach=False), "memoryless")
         found = missed_of(it, 1.0)
         assert found.missed == 40 and [one.name for one in found.behaviours] == expected
-        for one, (sentence, advice) in zip(found.behaviours, changes_of_missed(found), strict=True):
+        advised = list(changes_of_missed(replace(found, ends=())))
+        for one, (sentence, advice) in zip(found.behaviours, advised, strict=True):
             assert (one.missed, one.successful) == (40, 0)
             assert sentence.startswith("Of the failures that raise no alarm 40 of 40, and of successes 0 of 40: ")
             assert advice == f"To change: {BY_NAME[one.name].advice}"
+
+
+def test_failures_that_end_as_successes_do_ask_for_a_look_at_what_comes_out() -> None:
+    found = MissedFailures(9, 9, 9, 0, None, (("submits: submit", 3, 8), ("reads", 2, 1)), (), ())
+    ((sentence, advice),) = changes_of_missed(found)
+    assert sentence.startswith("Of the failures that raise no alarm 3 of 9 end with submits: submit, as do 8 of 9 succ")
+    assert "audit tier" in advice
+    for ends in ((("submits", 2, 8),), (("submits", 9, 0),), ()):
+        assert list(changes_of_missed(replace(found, ends=ends))) == []
 
 
 def test_calls_that_look_are_told_of_where_their_runs_fail_less() -> None:
@@ -472,23 +545,19 @@ def test_what_the_alarm_does_in_effect_is_said() -> None:
         now = replace(it, automaton=replace(it.automaton, risk=risk), risks=risks)
         walks = walks_of(now, 0.5)
         measured = measure_alarms(now.material, now.automaton, walks, np.arange(1, 80, 2), ours, ours, horizon=3)
-        missed = MissedFailures(40, 40, 2, 1, None, (("speaks", 2, 30),), (), ())
-        said = in_effect(measured, ranked(now, 0.5), now.test, missed)
-        assert said.endswith(
-            "Of 40 failures 2 raise no alarm: 2 of these end so: speaks, as do 30 of 40 successful runs; 1 went "
-            "through the states of a run that succeeded."
-        )
+        said = in_effect(measured, ranked(now, 0.5), now.test)
         if by_step:
             assert said.startswith("In effect this automaton counts to step 8: its alarms are not fit as evidence of")
             assert "An alarm on every test run that reaches step 8 would catch 40 failures at 0 false alarms" in said
             assert "First alarms come at step 8, most often in state" in said
-            assert "All came because of the number of the step. 0 % of failures are caught with more than" in said
+            assert "40 came at a fault, but would not have earlier in the run." in said
+            blind = replace(now, material=replace(now.material, corpus=replace(now.material.corpus, held=None)))
+            assert "All came because of the number of the step." in in_effect(measured, ranked(blind, 0.5), now.test)
         else:
-            assert said.startswith(f"First alarms come at step 1, most often in state {bad} (100 %; after ")
-            assert "100 % of failures are caught with more than 3 steps left; by the step number alone 0 %" in said
+            assert said.startswith(f"First alarms come at step 1, most often in state {bad} (100 %; at ")
             assert "counts" not in said and "because of the number of the step." not in said
     silent = replace(it, risks=np.zeros_like(it.risks))
-    nothing = in_effect(measured, ranked(silent, 0.5), it.test, missed)
+    nothing = in_effect(measured, ranked(silent, 0.5), it.test)
     assert nothing == "In effect this automaton raises no alarm: on no test run did it sound."
 
 

@@ -161,6 +161,7 @@ def invented_summary(
         ),
         failing=(FailingCall(text("get_user_details", 6), text("no such user", 3), 90, 0.05, (1,)),),
         looks=(LookInRuns(text("get_user_details", 5), 60, 20, 90, 60, 0.3),),
+        verdict="Use it for what is invented, and for nothing else.",
         effect="In effect first alarms come at steps 8 to 19.",
         missed=MissedFailures(
             failed=82,
@@ -234,6 +235,7 @@ def _ranked(automaton: Automaton, entries: tuple[Entry, ...], text: _Say) -> tup
             doubt="72 % of the 25 test runs that came here failed; by its risks 32 % would." if at == 5 else "",
             faults=(("same_call_same_result", alarms[at]),) if at < min(len(alarms), 2) else (),
             examples=(text(f"run r{at}, step 7: books", at),) if at < min(len(alarms), 2) else (),
+            symbols=((entries[at % len(entries)].gloss, alarms[at] + at % 2),) if at < len(alarms) else (),
         )
         for at, state in enumerate(order)
     )

@@ -60,6 +60,7 @@ def to_page(summary: AutomatonSummary) -> bytes:
         "origin": blocks_to_html(origin_blocks(summary)),
         "order": order_of(summary),
         "words": blocks_to_html([Bullets(words_of(summary))]),
+        "verdict": html.escape(one_line(summary.verdict, 900)),
         "effect": blocks_to_html(effect_blocks(summary)),
         "alarms": blocks_to_html(alarm_blocks(summary)),
         "ranked": blocks_to_html(state_blocks(summary)),
@@ -200,7 +201,7 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
     examples = summary.state_examples[state]
     first = {
         "does": summary.does[0][state],
-        "sentence": alarms.sentence,
+        "sentence": f"{alarms.sentence} {alarms.read_at_alarms}".strip(),
         "flags": (*alarms.flags, *filter(None, (alarms.on_threshold,))),
         "doubt": alarms.doubt,
         "alarms": [alarms.failed, alarms.successful],

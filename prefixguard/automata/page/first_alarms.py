@@ -49,7 +49,9 @@ def first_alarm_blocks(summary: AutomatonSummary) -> Iterator[Block]:
         return
     said = f"{len(listed):,} of {count_text(total, 'first alarm')} on test runs, those on failed runs first."
     if total > there:
-        said += f" {total - there:,} are not listed because their run is not replayed below."
+        lost = total - there
+        which = "1 is not listed because its" if lost == 1 else f"{lost:,} are not listed because their"
+        said += f" {which} run is not replayed below."
     if there > len(listed):
         left = f"{there - len(listed):,} more are left out"
         said += f" {left}: at most {_SOME} on failed runs and {_SOME} on successful ones stand here."

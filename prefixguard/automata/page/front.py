@@ -12,11 +12,11 @@ from prefixguard.automata.summary.advice import (
     changes_of_failing,
     changes_of_missed,
     changes_of_parts,
-    joined_parts,
     what_helps,
 )
 from prefixguard.automata.summary.alarms import PLAIN_RULE
 from prefixguard.automata.summary.missed import MissedFailures
+from prefixguard.automata.summary.parts import joined_parts
 from prefixguard.automata.summary.state_figures import StateFigures
 from prefixguard.automata.summary.wording import count_text, level_said, one_line, risk_text, share_text
 from prefixguard.bundle import AlarmCount, AlarmPerformance
@@ -88,11 +88,16 @@ def _row(one: AlarmCount, found: AlarmPerformance) -> list[str | tuple[str, str]
         return [one.by, "holds on no test run: not measured" if one.by == PLAIN_RULE else "no threshold"]
     return [
         one.by,
-        _share(one.caught, found.failed, one.caught_interval),
+        _caught(one, found),
         _share(one.false_alarms, found.successful, one.false_alarm_interval),
         _share(one.early, found.failed, one.early_interval),
         "–" if one.lead is None else f"{one.lead:g}",
     ]
+
+
+def _caught(one: AlarmCount, found: AlarmPerformance) -> tuple[str, str]:
+    count, share = _share(one.caught, found.failed, one.caught_interval)
+    return count, share if one.in_time is None else f"{share}; {one.in_time:,} with a step left"
 
 
 def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:

@@ -55,7 +55,7 @@ def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
         (str(one.state), one_line(summary.does[0][one.state], SENTENCE_LETTERS), one.sentence)
         for one in sorted(summary.ranked, key=lambda one: one.state)
     ]
-    leading = "What leads there, with its share of the steps into the state"
+    leading = "What leads there, with its share of the steps from other states"
     words = (Column(name, "words") for name in ("What the agent does", leading))
     yield TableBlock.of("", [Column("State", "number"), *words], of_states)
     for entry in met:

@@ -55,7 +55,7 @@ def states_table(
                 "–" if one.steps is None else (f"{one.steps[1]}", f"{one.steps[0]}–{one.steps[2]}"),
                 one_line(summary.does[0][one.state], 300),
                 alarms_at(summary, state, one.earliest),
-                one.sentence,
+                f"{one.sentence} {one.read_at_alarms}".strip(),
                 whose,
                 " ".join(filter(None, (*one.flags, one.doubt, one.on_threshold))),
             ]

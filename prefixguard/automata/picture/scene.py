@@ -100,7 +100,7 @@ class Scene:
     """All that is drawn.
 
     said: of levels, the share of test steps, see `said_shares`; empty without test runs. legend: sentences; care: those
-    that ask to audit with care.
+    that ask to audit with care. verdict: what the automaton is good for.
     """
 
     name: str
@@ -110,6 +110,7 @@ class Scene:
     said: dict[int, float]
     legend: tuple[str, ...]
     care: tuple[str, ...]
+    verdict: str
     collapsed: bool
     risks: RiskWords
 
@@ -147,6 +148,7 @@ def scene_of(summary: AutomatonSummary, *, collapsed: bool = False) -> Scene:
         levels=levels,
         said=said,
         legend=(),
+        verdict=one_line(summary.verdict, 900),
         care=tuple(one_line(sentence, 400) for sentence in summary.fidelity.care),
         collapsed=collapsed,
         risks=summary.risks,

@@ -80,7 +80,7 @@ def _described(scene: Scene) -> str:
     parts = ["From the highest risk down: " + "; ".join(node.spoken for node in nodes) + "."]
     if ways:
         parts.append(f"The {len(ways)} most frequent transitions: " + "; ".join(ways) + ".")
-    return " ".join([*parts, *scene.legend])
+    return " ".join([*filter(None, [scene.verdict]), *parts, *scene.legend])
 
 
 def _stripes(scene: Scene, layout: Layout) -> Iterator[str]:

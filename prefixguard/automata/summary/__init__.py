@@ -32,7 +32,8 @@ class AutomatonSummary:
     alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the training runs. expressions:
     what the expressions in definitions mean, a sentence each, with the words behind those that rest on words. does: of
     states and of symbols, what the agent does there, a sentence; "" where no training step is. failing: the calls that
-    fail most often. looks: calls that look whose runs fail less. effect: what the alarms do in effect, a few sentences;
+    fail most often. looks: calls that look whose runs fail less. verdict: what it is good
+    for and what not. effect: what the alarms do in effect, a few sentences;
     "" without test runs. missed: failed test runs that raise no alarm. parts: first alarms by kind of task and by each
     group; () where values of groups are left out.
     """
@@ -58,6 +59,7 @@ class AutomatonSummary:
     does: tuple[tuple[str, ...], tuple[str, ...]]
     failing: tuple[FailingCall, ...]
     looks: tuple[LookInRuns, ...]
+    verdict: str
     effect: str
     missed: MissedFailures
     parts: tuple[PartAlarms, ...]

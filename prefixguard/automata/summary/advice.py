@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from prefixguard.automata.summary.calls_in_runs import FailingCall, LookInRuns
@@ -18,6 +17,8 @@ from prefixguard.behaviours import BY_NAME
 
 #: States, and behaviours of missed failures, of which it is said what to change.
 _SHOWN, _MISSED = 5, 3
+#: Missed failures that end so, as successes do, are told of from this share on.
+_SO = 1 / 3
 #: Failures without an alarm of one group that are told of.
 _MANY = 10
 #: A quoted step: its run and number, then the step.
@@ -36,7 +37,7 @@ def changes(ranked: Sequence[StateAlarms]) -> Iterator[Item]:
         of_all = f"{one.failed:,} of the {total:,} first alarms" if total > 1 else "the only first alarm"
         yield (
             f"State {one.state} raises {of_all} on failed runs and {one.successful:,} on successful ones.",
-            f"What leads there, in training: {one.sentence[:1].lower()}{one.sentence[1:]}",
+            one.read_at_alarms,
             *_of_state(one),
         )
     if rest := raising[_SHOWN:]:
@@ -52,7 +53,8 @@ def _of_state(one: StateAlarms) -> Iterator[str]:
         yield f"To change: {BY_NAME[name].advice}"
         if at < len(one.examples):
             shown = one.examples[at]
-            yield "As in the same step." if shown in one.examples[:at] else f"As in {_quoted(shown)}"
+            if shown not in one.examples[:at]:
+                yield f"As in {_quoted(shown)}"
     if one.one_by_clock:
         yield "Nothing can be advised from one alarm, and this one came because of the number of the step."
     elif not one.advised:
@@ -70,7 +72,15 @@ def _quoted(example: str) -> str:
 
 
 def changes_of_missed(missed: MissedFailures) -> Iterator[Item]:
-    """Of behaviours that missed failures have more often than successes."""
+    """Of behaviours that missed failures have more often than successes; before these, where many missed failures end
+    as successes do."""
+    for what, n, good in missed.ends[:1]:
+        if good and n >= _SO * missed.missed:
+            yield (
+                f"Of the failures that raise no alarm {n:,} of {missed.missed:,} end with {what}, as do {good:,} of "
+                f"{missed.successful:,} successes: nothing before tells them.",
+                "To change: check what comes out at the end itself, as the audit tier does.",
+            )
     for one in missed.behaviours[:_MISSED]:
         of = BY_NAME[one.name]
         yield (
@@ -106,16 +116,6 @@ def changes_of_parts(parts: Sequence[PartAlarms]) -> Iterator[Item]:
             said.append("No behaviour of the catalogue is more frequent in these than in its successes: read them.")
             said += [f"Most end so: {one.ends}."] * bool(one.ends)
         yield tuple(said)
-
-
-def joined_parts(parts: Sequence[PartAlarms]) -> tuple[PartAlarms, ...]:
-    """Each way to part the runs once: where two groups have the same values with the same figures, as domain and kind
-    of task, their rows are one, named by both."""
-    rows = {by: [one for one in parts if one.by == by] for by in dict.fromkeys(one.by for one in parts)}
-    same: dict[tuple[PartAlarms, ...], list[str]] = {}
-    for by, found in rows.items():
-        same.setdefault(tuple(replace(one, by="") for one in found), []).append(by)
-    return tuple(replace(one, by=" and ".join(names)) for found, names in same.items() for one in found)
 
 
 def what_helps(looks: Sequence[LookInRuns]) -> Iterator[Item]:

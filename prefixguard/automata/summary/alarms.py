@@ -80,6 +80,7 @@ def measure_alarms(
             threshold=threshold,
             caught=len(found.leads),
             early=sum(lead > horizon for lead in found.leads),
+            in_time=sum(lead > 0 for lead in found.leads),
             lead=float(found.lead_median) if found.leads else None,
             false_alarms=_count(found.false_alarm_rate, int(np.count_nonzero(~failed))),
             caught_interval=ends.get("alerted"),

@@ -26,6 +26,8 @@ from prefixguard.stepview import FIELDS, StepRecord
 #: Things done that a sentence names, each at this share of the steps or more; the most frequent is named in any case.
 NAMED = 3
 OFTEN = 0.1
+#: Of what is done at least this share fails where it is said how.
+_FEW = 0.01
 #: Errors of one thing done that are named, each at this share of its failures or more.
 _ERRORS, _SOME = 2, 0.2
 #: A text that a tool is called on, and an error, are named from these shares of all calls and of all failures on, in so
@@ -243,5 +245,5 @@ def _part(what: str, n: int, errors: Counter[str], total: int) -> str:
     )
     how = f" with {kinds}" if kinds else ""
     said = [share_text(n / total)] * (n < total)
-    said += [f"{share_text(failing / n)} of these fail{how}"] * (0 < failing < n)
+    said += [f"{share_text(failing / n)} of these fail{how}"] * (_FEW * n <= failing < n and failing > 0)
     return what + f", which fails{how}" * (failing == n) + (f" ({'; '.join(said)})" if said else "")

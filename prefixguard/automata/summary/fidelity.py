@@ -18,7 +18,7 @@ from scipy.stats import rankdata
 from prefixguard.alarm import AlarmState, Level
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary.state_figures import state_figures
-from prefixguard.automata.summary.wording import count_text, risk_text, share_text
+from prefixguard.automata.summary.wording import RiskWords, count_text, risk_text, share_text
 from prefixguard.bundle import Automaton, Calibration, apply_map
 from prefixguard.errors import DataError
 from prefixguard.results import finite
@@ -28,7 +28,7 @@ AGREEMENT = 0.8
 AUPRC_SHARE = 0.9
 RUNS = 30
 #: Above: how much lower the outcome AUROC at matched remaining steps is; share of test transitions that no training
-#: run took; share of the states that were visited whose risk rests on thin evidence.
+#: run took; share of the steps that end in states of thin evidence.
 REM_LOSS = 0.05
 UNSEEN_SHARE = 0.05
 THIN_SHARE = 0.25
@@ -189,24 +189,47 @@ def _care(found: Fidelity, automaton: Automaton) -> Iterator[str]:
             f"remaining steps {_number(found.rem)} against {_number(found.teacher_rem)}, more than "
             f"{_number(REM_LOSS)} lower."
         )
-    for what, alone in (("number of the step", found.clock[1]), *found.groups):
-        if found.rem is not None and alone is not None and found.rem <= alone:
+    better, as_well = rivals(found)
+    if found.rem is not None:
+        for what, alone in better:
             yield (
-                f"The {what} alone tells runs that fail from runs that succeed as well: outcome AUROC at matched "
+                f"The {what} alone tells runs that fail from runs that succeed better: outcome AUROC at matched "
                 f"remaining steps {_number(alone)} against {_number(found.rem)}."
+            )
+        if as_well:
+            others = " or ".join(f"the {what} alone ({_number(alone)})" for what, alone in as_well)
+            ends = "" if found.rem_interval is None else f", 95 % interval {RiskWords().range(*found.rem_interval)}"
+            yield (
+                f"It is not shown to tell runs that fail from runs that succeed better than {others}: its outcome "
+                f"AUROC at matched remaining steps is {_number(found.rem)}{ends}."
             )
     if found.unseen_share > UNSEEN_SHARE:
         yield (
             f"{share_text(found.unseen_share)} of the transitions of test runs were never taken in training, more than "
             f"{share_text(UNSEEN_SHARE)}: there the next state is a guess."
         )
-    figures = [figure for figure in state_figures(automaton) if figure.visits > 0]
-    thin = sum(figure.thin for figure in figures)
-    if figures and thin / len(figures) > THIN_SHARE:
+    thin = [figure for figure in state_figures(automaton) if figure.visits > 0 and figure.thin]
+    share = sum(figure.share for figure in thin)
+    if share > THIN_SHARE:
         yield (
-            f"The risks of {thin} of the {count_text(len(figures), 'state')} that steps end in rest on thin evidence, "
-            f"more than {share_text(THIN_SHARE)} of them."
+            f"{share_text(share)} of training steps end in {count_text(len(thin), 'state')} whose risks rest on thin "
+            f"evidence, more than {share_text(THIN_SHARE)}."
         )
+
+
+def rivals(found: Fidelity) -> tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]:
+    """What knows nothing but the number of the step, or the value of a group, by its name, with its outcome AUROC at
+    matched remaining steps: those that are better than the automaton, and those that its interval holds."""
+    if found.rem is None:
+        return (), ()
+    known = [
+        (what, alone)
+        for what, alone in (("number of the step", found.clock[1]), *found.groups)
+        if alone is not None
+    ]
+    least = found.rem if found.rem_interval is None else min(found.rem, found.rem_interval[0])
+    better = tuple(one for one in known if one[1] > found.rem and _number(one[1]) != _number(found.rem))
+    return better, tuple(one for one in known if one not in better and one[1] >= least)
 
 
 def _number(figure: float) -> str:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from prefixguard.automata.strings import Strings
-from prefixguard.automata.summary.alarms import PLAIN_RULE, RULES
-from prefixguard.automata.summary.missed import MissedFailures
 from prefixguard.automata.summary.state_alarms import StateAlarms
 from prefixguard.automata.summary.wording import count_text, share_text
 from prefixguard.bundle import AlarmPerformance
@@ -20,15 +18,13 @@ _STATES = 2
 _BY_LATE_SYMBOL = " {} came by a symbol that no training run had before a late step."
 
 
-def in_effect(
-    performance: AlarmPerformance, ranked: Sequence[StateAlarms], strings: Strings, missed: MissedFailures
-) -> str:
-    """At which steps first alarms come and in which states, whether a count of steps does the same, what the other rows
-    catch early, and what the failures are that raise no alarm. strings: the test runs."""
+def in_effect(performance: AlarmPerformance, ranked: Sequence[StateAlarms], strings: Strings) -> str:
+    """At which steps first alarms come and in which states, and whether a count of steps does the same. strings: the
+    test runs."""
     at = sorted(step for one in ranked for step in one.at)
     if not at:
         return "In effect this automaton raises no alarm: on no test run did it sound." if len(strings) else ""
-    said = (_counts_to(performance, at, strings), _where(ranked, at), *_beside(performance), _unseen(missed))
+    said = (_counts_to(performance, at, strings), _where(ranked, at))
     return " ".join(filter(None, said))
 
 
@@ -54,11 +50,12 @@ def _where(ranked: Sequence[StateAlarms], at: Sequence[int]) -> str:
     most = 1 if 2 * len(raising[0].at) > len(at) else _STATES
     states = " and ".join(
         f"state {one.state} ({share_text(len(one.at) / len(at))}{_since(one)}; "
-        f"{one.sentence[:1].lower()}{one.sentence[1:-1]})"
+        f"{one.read_at_alarms.removeprefix('First alarms come ').removesuffix('.')})"
         for one in raising[:most]
     )
     late = sum(one.by_late_symbol for one in ranked)
     clocked = sum(one.clocked for one in ranked) - late
+    both = sum(one.by_both for one in ranked)
     if len(at) == 1:
         by = " It came because of the number of the step." if clocked else _BY_LATE_SYMBOL.format("It") if late else ""
         return f"The only first alarm comes at step {at[0]}, in {states}.{by}"
@@ -66,38 +63,11 @@ def _where(ranked: Sequence[StateAlarms], at: Sequence[int]) -> str:
     half = f", half of them by step {at[(len(at) - 1) // 2]}" if at[0] < at[-1] else ""
     number = "All" if clocked == len(at) else f"{clocked:,} of the {len(at):,}"
     by = f" {number} came because of the number of the step." if clocked else ""
+    by += f" {both:,} came at a fault, but would not have earlier in the run." if both else ""
     by += _BY_LATE_SYMBOL.format(f"{late:,} of the {len(at):,}") if late else ""
     return f"First alarms come at {steps}{half}, most often in {states}.{by}"
 
 
 def _since(one: StateAlarms) -> str:
     """Where most of its first alarms came because of the number of the step, from which step on."""
-    return f", none before step {one.at[0]}" if 2 * one.clocked > len(one.at) else ""
-
-
-def _beside(found: AlarmPerformance) -> Iterator[str]:
-    """What the automaton catches early, and what those rows do that know less."""
-    if not found.failed:
-        return
-    rows = [row for row in found.rows[2:] if row.threshold is not None]
-    others = ", ".join(f"{_short(row.by)} {share_text(row.early / found.failed)}" for row in rows)
-    ours = share_text(found.rows[0].early / found.failed)
-    yield (
-        f"{ours} of failures are caught with more than {count_text(found.horizon, 'step')} left"
-        + (f"; by {others}." if others else ".")
-    )
-
-
-def _unseen(missed: MissedFailures) -> str:
-    """How most failures without an alarm end, and how many went the way of a success; "" where all raise one."""
-    if not missed.missed or not missed.ends:
-        return ""
-    what, n, successes = missed.ends[0]
-    said = f"Of {missed.failed:,} failures {missed.missed:,} raise no alarm: {n:,} of these end so: {what}"
-    also = f", as do {successes:,} of {count_text(missed.successful, 'successful run')}" if successes else ""
-    twins = f"; {missed.alike:,} went through the states of a run that succeeded" if missed.alike else ""
-    return f"{said}{also}{twins}."
-
-
-def _short(by: str) -> str:
-    return {PLAIN_RULE: "the plain rule", RULES: "the rules without a model"}.get(by, f"the {by}")
+    return f", none before step {one.at[0]}" if 2 * (one.clocked + one.by_both) > len(one.at) else ""

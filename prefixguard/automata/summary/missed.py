@@ -13,11 +13,11 @@ from scipy.stats import false_discovery_control, fisher_exact
 
 from prefixguard.alarm import Level, Thresholds
 from prefixguard.automata.material import Material
-from prefixguard.automata.summary.doing import DeedNames
-from prefixguard.automata.summary.entries import calls_meant, step_line
+from prefixguard.automata.strings import Strings
+from prefixguard.automata.summary.entries import step_line
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.wording import both_ends
-from prefixguard.behaviours import BY_NAME, CATALOGUE, CONSEQUENCES, PLACES
+from prefixguard.behaviours import BY_NAME, CATALOGUE, PLACES
 from prefixguard.runtime import plain
 
 #: Of the behaviours that are said to be more frequent on missed failures, so many at most are expected to be by chance.
@@ -52,10 +52,10 @@ class MissedFailures:
 
     failed, successful: test runs. missed: failed ones without an alarm. alike: those of them whose path of states, from
     the first step to the last, a successful run of the test or the training side has too. twins: two such runs; None
-    where there are none on the test side, or texts are left out. ends: what the last step of missed failures is, in
-    words, with how many they are and how many successful runs end so; the most frequent first. behaviours: those with
-    an advice that missed failures have more often than successes, tasks counted once, beyond chance. lengths: steps of
-    the failed test runs, ascending.
+    where there are none on the test side, or texts are left out. ends: the symbol of the last step of missed failures,
+    in words, with how many end so and how many successful runs do; the most frequent first. behaviours: those with an
+    advice that missed failures have more often than successes, tasks counted once, beyond chance. lengths: steps of the
+    failed test runs, ascending.
     """
 
     failed: int
@@ -73,14 +73,14 @@ def find_missed(
     states: NDArray[np.int32],
     walks: Walks,
     thresholds: Thresholds,
-    names: DeedNames,
+    glosses: Sequence[str],
     *,
     examples: bool = True,
 ) -> MissedFailures:
     """What failed test runs without an alarm are.
 
     states: int32, after each step of the pool's runs. walks: of the test side. thresholds: without one of the alarm,
-    WATCH counts as an alarm. names: of what is done in steps. examples: False leaves texts out.
+    WATCH counts as an alarm. glosses: of the symbols. examples: False leaves texts out.
     """
     corpus, failed = material.corpus, walks.strings.failed
     sound = Level.WATCH if thresholds.alarm is None else Level.ALARM
@@ -98,7 +98,7 @@ def find_missed(
         missed=len(missed),
         alike=sum(paths[i] in of_success for i in missed),
         twins=_twins(material, paths, missed, good) if examples else None,
-        ends=ends_of(material, missed, good, names, examples=examples),
+        ends=ends_of(walks.strings, missed, good, glosses),
         behaviours=more_often(material, missed, good),
         lengths=tuple(sorted(walks.strings.lengths[failed].tolist())),
     )
@@ -130,27 +130,14 @@ def _twins(
 
 
 def ends_of(
-    material: Material, missed: Sequence[int], good: Sequence[int], names: DeedNames, *, examples: bool = True
+    strings: Strings, missed: Sequence[int], good: Sequence[int], glosses: Sequence[str]
 ) -> tuple[tuple[str, int, int], ...]:
-    """What the last steps of missed failures are, in words, each with how many they are and how many of the successful
-    runs `good` end so; the most frequent first. missed, good: places among the test runs."""
-    held = material.corpus.held
-    if held is None:
-        return ()
-    last = material.corpus.first[1:][material.test] - 1
-
-    def kind(i: int) -> str:
-        of = held[last[i]]
-        what = next((BY_NAME[name].title for name in CONSEQUENCES if of[PLACES[name]]), "something else")
-        return what + (", call failed" if of[PLACES["call_failed"]] else "")
-
-    kinds, others = Counter(map(kind, missed)), Counter(map(kind, good))
-    found = []
-    for what, n in sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0]))[:_ENDS]:
-        these = np.array([last[i] for i in missed if kind(i) == what])
-        meant = calls_meant(material, these, names, examples=examples)
-        found.append((f"{what}: {meant}" if meant else what, n, others[what]))
-    return tuple(found)
+    """The symbols that the last steps of missed failures are, in words, each with how many they are and how many of the
+    successful runs `good` end so; the most frequent first. strings: the test runs; missed, good: places among them."""
+    last = strings.symbols[strings.first[1:] - 1].tolist()
+    ends, others = Counter(last[i] for i in missed), Counter(last[i] for i in good)
+    order = sorted(ends.items(), key=lambda pair: (-pair[1], pair[0]))
+    return tuple((glosses[symbol], n, others[symbol]) for symbol, n in order[:_ENDS])
 
 
 def more_often(material: Material, missed: Sequence[int], good: Sequence[int]) -> tuple[MoreOften, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +13,6 @@ import numpy as np
 from prefixguard.alarm import AlarmPolicy, Level, Thresholds
 from prefixguard.automata.material import Material
 from prefixguard.automata.summary.alarms import group_names
-from prefixguard.automata.summary.doing import DeedNames
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.missed import MoreOften, ends_of, more_often
 from prefixguard.automata.summary.shared_names import short_names
@@ -66,12 +65,12 @@ def task_kinds(material: Material) -> dict[int, str]:
 
 
 def alarms_by_part(
-    material: Material, walks: Walks, thresholds: Thresholds, names: DeedNames, *, horizon: int
+    material: Material, walks: Walks, thresholds: Thresholds, glosses: Sequence[str], *, horizon: int
 ) -> tuple[PartAlarms, ...]:
     """By kind of task, then by each group; the values with most failures first.
 
-    walks: of the test side. thresholds: without one of the alarm, WATCH counts as an alarm. names: of what is done in
-    steps. horizon: as of `measure_alarms`.
+    walks: of the test side. thresholds: without one of the alarm, WATCH counts as an alarm. glosses: of the
+    symbols. horizon: as of `measure_alarms`.
     """
     groups = {}
     if kinds := task_kinds(material):
@@ -84,10 +83,20 @@ def alarms_by_part(
     ends = list(pairwise(walks.strings.first.tolist()))
     alarms = [np.array([level is sound for level in walks.levels[a:b]], dtype=np.float64) for a, b in ends]
     return tuple(
-        _part(material, walks, names, alarms, name, value, runs, horizon)
+        _part(material, walks, glosses, alarms, name, value, runs, horizon)
         for name, values in groups.items()
         for value, runs in _rows(values, walks.strings.failed.tolist())
     )
+
+
+def joined_parts(parts: Sequence[PartAlarms]) -> tuple[PartAlarms, ...]:
+    """Each way to part the runs once: where two groups have the same values with the same figures, as domain and kind
+    of task, their rows are one, named by both."""
+    rows = {by: [one for one in parts if one.by == by] for by in dict.fromkeys(one.by for one in parts)}
+    same: dict[tuple[PartAlarms, ...], list[str]] = {}
+    for by, found in rows.items():
+        same.setdefault(tuple(replace(one, by="") for one in found), []).append(by)
+    return tuple(replace(one, by=" and ".join(names)) for found, names in same.items() for one in found)
 
 
 def _rows(values: Sequence[str], failed: Sequence[bool]) -> Iterator[tuple[str, list[int]]]:
@@ -107,7 +116,7 @@ def _rows(values: Sequence[str], failed: Sequence[bool]) -> Iterator[tuple[str, 
 def _part(
     material: Material,
     walks: Walks,
-    names: DeedNames,
+    glosses: Sequence[str],
     alarms: Sequence[np.ndarray[tuple[int], np.dtype[np.float64]]],
     by: str,
     value: str,
@@ -127,7 +136,9 @@ def _part(
         resamples=Resamples.draw(int(tasks.max(initial=-1)) + 1),
     )
     missed = [i for i in lost if not alarms[i].any()]
-    top = ends_of(material, missed, good, names)[:1]
+    top = ends_of(walks.strings, missed, good, glosses)[:1]
+    short = sum(int(walks.strings.lengths[i]) <= horizon for i in missed)
+    broken_off = f"; {short:,} end by step {horizon}" if missed and 2 * short >= len(missed) else ""
     return PartAlarms(
         by=by,
         value=value,
@@ -139,6 +150,6 @@ def _part(
             found.intervals.get("alerted") if len(lost) >= _FEWEST else None,
             found.intervals.get("false_alarm_rate") if len(good) >= _FEWEST else None,
         ),
-        ends="".join(f"{what} ({n:,} of {len(missed):,})" for what, n, _ in top),
+        ends="".join(f"{what} ({n:,} of {len(missed):,}){broken_off}" for what, n, _ in top),
         behaviours=more_often(material, missed, good),
     )

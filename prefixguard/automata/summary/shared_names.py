@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 #: Names of so many letters are short enough; in longer ones tokens that more than this share of all names have are
@@ -93,13 +93,14 @@ def _is_number(token: str) -> bool:
     return token.replace(".", "").isdigit()
 
 
-def _named(tokens: Sequence[str], values: Iterable[str]) -> str:
+def _named(tokens: Sequence[str], values: Collection[str]) -> str:
     """Tokens that all of these values have; a number only with the token that it is hyphenated to in all of them."""
     said = []
     for token in tokens:
         before = {f[0] for value in values if (f := re.search(rf"[^\W_]+-(?={re.escape(token)}(?![^\W_]))", value))}
-        if not _is_number(token):
-            said.append(token)
+        if not _is_number(token):  # `range_0` is a setting with its value, and names nobody
+            setting = re.compile(rf"(?<![^\W_]){re.escape(token)}_\d+(?![^\W_])")
+            said += [token] * (not all(setting.search(value) for value in values))
         elif len(before) == 1 and not _is_number((one := before.pop())[:-1]):
             said.append(one + token)
     return " ".join(said)

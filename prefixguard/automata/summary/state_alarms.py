@@ -6,7 +6,6 @@ steps those are, is counted on training runs.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +16,21 @@ from numpy.typing import NDArray
 
 from prefixguard.alarm import Level, Thresholds
 from prefixguard.automata.material import Material
-from prefixguard.automata.span_pools import pools_of
 from prefixguard.automata.state_risk import columns_of
+from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary.alarms import group_names
 from prefixguard.automata.summary.doubts import risks_in_doubt
 from prefixguard.automata.summary.entries import Entry, nearest_first, step_line
 from prefixguard.automata.summary.fidelity import Walks
+from prefixguard.automata.summary.first_alarms import (
+    MOST_ALARMS,
+    FirstAlarm,
+    clock_raises,
+    first_alarms,
+    of_its,
+    symbols_read,
+)
+from prefixguard.automata.summary.mixtures import mixed_states
 from prefixguard.automata.summary.shared_names import Family, families, owner, short_names
 from prefixguard.automata.summary.wording import RiskWords, both_ends, count_text, one_line, share_text
 from prefixguard.behaviours import BY_NAME, CATALOGUE, PLACES
@@ -37,8 +45,6 @@ NEAR_CAP = 0.9
 LATE_SHARE = 0.5
 #: A symbol is late that no training run had in the first of so large a part of that length.
 LATE_SYMBOL = 0.5
-#: The clock raises a state's alarms if above this share of them would not be, were the run in an earlier span.
-CLOCK_SHARE = 0.5
 #: A behaviour is advised on if it holds at this share of the first alarms or more.
 ADVISED_SHARE = 1 / 3
 _NAME, _VALUE = 120, 48
@@ -56,7 +62,8 @@ class StateAlarms:
     """A state, and the first alarms that it raised on test runs.
 
     failed, successful: first alarms on runs of this outcome. share: of all first alarms on failed runs; 0 without any.
-    sentence: what leads there. mix: of each group, its values with their shares of the state's training steps, most
+    sentence: what leads there. symbols: what was read at its first alarms, in words, with how often, the most frequent
+    first. mix: of each group, its values with their shares of the state's training steps, most
     frequent first. steps: numbers of the steps that end there: tenth, fiftieth and ninetieth percentile; None where no
     step does. earliest: the first at which a training or test run was there; 1 where none was. at: steps of the first
     alarms, from 1, ascending. flags: sentences; what dominates the state besides behaviour. doubt: where test runs did
@@ -64,7 +71,8 @@ class StateAlarms:
     alarms on failed runs, each with at how many; faults first, the most frequent before the others. examples: for each
     of `advised` the most typical step of such an alarm, one line, text from a run; () where texts are left out.
     clocked: first alarms that came by the number of the step, or by a symbol that no training run had before a late
-    step; by_late_symbol: by the latter alone. on_threshold: where a risk of the state stands on the threshold, what an
+    step; by_late_symbol: by the latter alone; by_both: those that would not have come in the range of steps before, but
+    came at a step at which a fault was read. on_threshold: where a risk of the state stands on the threshold, what an
     alarm there would have done, a sentence; else "".
     """
 
@@ -84,6 +92,15 @@ class StateAlarms:
     clocked: int = 0
     on_threshold: str = ""
     by_late_symbol: int = 0
+    by_both: int = 0
+    symbols: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def read_at_alarms(self) -> str:
+        """The symbols that were read at most of its first alarms, in words; "" without any."""
+        parts = [f'"{gloss}" ({n:,} of {len(self.at):,})' for gloss, n in self.symbols[:_LEADING]]
+        top = " or ".join(parts if len(self.symbols) > 1 else [f'"{gloss}"' for gloss, _ in self.symbols])
+        return f"First alarms come at {top}." if top else ""
 
     @property
     def advised(self) -> tuple[tuple[str, int], ...]:
@@ -103,6 +120,7 @@ def rank_states(
     states: NDArray[np.int32],
     walks: Walks,
     thresholds: Thresholds,
+    pool: Strings,
     *,
     horizon: int = 3,
     examples: bool = True,
@@ -110,19 +128,20 @@ def rank_states(
     """Every state, those that raise most first alarms on failed runs first; ties by successful runs, then by number.
 
     entries: the symbols in words. states: int32, after each step of the pool's runs. walks: of the test side.
-    thresholds: without one of the alarm, WATCH counts as an alarm. horizon: an alarm with more steps left is early.
-    examples: False leaves out the texts of steps and the values of groups.
+    thresholds: without one of the alarm, WATCH counts as an alarm. pool: the runs that it was learned from, as strings.
+    horizon: an alarm with more steps left is early. examples: False leaves out the texts of steps and the values of
+    groups.
     """
-    corpus, pool = material.corpus, material.pool
-    lengths = corpus.lengths[pool]
+    corpus, runs = material.corpus, material.pool.tolist()
+    lengths = corpus.lengths[runs]
     index = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
     longest = float(np.percentile(lengths, 95)) if len(lengths) else 0.0
     cap_near, late_from = NEAR_CAP * longest, LATE_SYMBOL * longest
-    first = _first_alarms(material, automaton, walks, thresholds)
+    first = first_alarms(material, automaton, walks, thresholds)
     late_symbols = {entry.symbol for entry in entries if entry.earliest > late_from}
     failed, successful = (Counter(one.state for one in first if one.failed is wanted) for wanted in (True, False))
     values = {
-        name: np.repeat(np.array([corpus.groups[r].get(name, "") for r in pool.tolist()], dtype=object), lengths)
+        name: np.repeat(np.array([corpus.groups[r].get(name, "") for r in runs], dtype=object), lengths)
         for name in group_names(material)
     }
     short = {name: short_names(of.get(name, "") for of in corpus.groups) for name in values}
@@ -131,8 +150,10 @@ def rank_states(
         name: families(Counter(corpus.groups[r].get(name, "") for r in material.test.tolist()), OF_ALL)
         for name in values
     }
-    names = state_names(automaton, [entry.gloss for entry in entries])
-    found, doubts = [], risks_in_doubt(walks, automaton.n_states)
+    glosses = [entry.gloss for entry in entries]
+    names = state_names(automaton, glosses)
+    mixed, found = mixed_states(pool, states, automaton.n_states, glosses), []
+    doubts = risks_in_doubt(walks, automaton.n_states)
     limit = thresholds.watch if thresholds.alarm is None else thresholds.alarm
     for state in range(automaton.n_states):
         mine = states == state
@@ -158,21 +179,14 @@ def rank_states(
             cap = f"step {int(np.ceil(cap_near))} or later, near the greatest lengths of runs"
             flags.append(f"{share_text(part)} of its steps are at {cap}.")
         by_symbol = [one for one in here if one.symbol in late_symbols]
-        if len(by_symbol) > CLOCK_SHARE * len(here):
+        if len(by_symbol) > MOST_ALARMS * len(here):
             soonest = min(entries[one.symbol].earliest for one in by_symbol)
             flags.append(
-                f"{_of_its(len(by_symbol), len(here))} came by a symbol that no training run had before step "
+                f"{of_its(len(by_symbol), len(here))} came by a symbol that no training run had before step "
                 f"{soonest}: that tells how long the run is, and perhaps no behaviour."
             )
-        late = [one.before for one in here if one.before is not None]
-        if len(late) > CLOCK_SHARE * len(here):
-            said = RiskWords.of((limit,), late).risk(max(late))
-            stayed = sum(one.stayed for one in here if one.before is not None)
-            flags.append(
-                f"{_of_its(len(late), len(here))} came because of the number of the step: in the range of steps "
-                f"before, the risk of this state is {said} at most, not above the threshold."
-                + (f" {count_text(stayed, 'run')} had been in this state at the step before." if stayed else "")
-            )
+        flags += clock_raises(here, limit)
+        flags += [mixed[state]] if state in mixed else []
         alarms = [one for one in here if one.failed]
         faults = _faults(material, alarms)
         low, middle, high = np.percentile(steps, [10, 50, 90], method="nearest").tolist() if len(steps) else (0, 0, 0)
@@ -193,53 +207,18 @@ def rank_states(
                 examples=tuple(_example(material, alarms, name) for name, _ in _advised(faults, failed[state]))
                 if examples
                 else (),
-                clocked=sum(one.before is not None or one.symbol in late_symbols for one in here),
+                clocked=sum(one.by_clock or one.symbol in late_symbols for one in here),
                 on_threshold=_on_threshold(automaton, walks, thresholds, limit, state, horizon),
-                by_late_symbol=sum(one.before is None and one.symbol in late_symbols for one in here),
+                by_late_symbol=sum(not one.by_clock and one.symbol in late_symbols for one in here),
+                by_both=sum(one.before is not None and one.fault and one.symbol not in late_symbols for one in here),
+                symbols=symbols_read(here, glosses),
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.failed, -one.successful, one.state)))
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstAlarm:
-    """Of a test run. step: its place among all steps of the corpus. at: from 1, in the run. before: the
-    risk of the same state in the spans of the clock before those of this risk, if it would not sound there; else None.
-    stayed: whether the run was in this state at the step before too."""
-
-    run: int
-    step: int
-    at: int
-    symbol: int
-    state: int
-    failed: bool
-    before: float | None
-    stayed: bool
-
-
-def _first_alarms(material: Material, automaton: Automaton, walks: Walks, thresholds: Thresholds) -> list[_FirstAlarm]:
-    """Of each test run that sounds."""
-    sound, threshold = (
-        (Level.ALARM, thresholds.alarm) if thresholds.alarm is not None else (Level.WATCH, thresholds.watch)
-    )
-    columns, found = columns_of(automaton.clock, walks.strings).tolist(), []
-    begins = pools_of(automaton)
-    for i, (a, b) in enumerate(pairwise(walks.strings.first.tolist())):
-        t = next((t for t in range(a, b) if walks.levels[t] is sound), None)
-        if t is not None:
-            run, state = int(material.test[i]), int(walks.states[t])
-            begin = int(begins[state, columns[t]])
-            earlier = float(automaton.risk[state, begin - 1, 1]) if begin else math.inf
-            step, failed = int(material.corpus.first[run]) + t - a, bool(walks.strings.failed[i])
-            stayed = t > a and int(walks.states[t - 1]) == state
-            before = earlier if earlier <= threshold else None
-            symbol = int(walks.strings.symbols[t])
-            found.append(_FirstAlarm(run, step, t - a + 1, symbol, state, failed, before, stayed))
-    return found
-
-
 def _owners(
-    material: Material, here: Sequence[_FirstAlarm], tested: Mapping[str, Sequence[Family]], *, examples: bool
+    material: Material, here: Sequence[FirstAlarm], tested: Mapping[str, Sequence[Family]], *, examples: bool
 ) -> Iterator[str]:
     """Of each group of which one value, or one family of them, has nearly all of a state's first alarms and not most
     test runs, a sentence. tested: of each group, those that do not have most test runs."""
@@ -250,7 +229,7 @@ def _owners(
         if (found := owner(values, among, ONE_VALUE)) is not None:
             family, n = found
             yield (
-                f"{_of_its(n, len(here))} came on runs of {_who(family, name, examples=examples)}, as are "
+                f"{of_its(n, len(here))} came on runs of {_who(family, name, examples=examples)}, as are "
                 f"{share_text(family.share)} of all test runs."
             )
 
@@ -262,14 +241,7 @@ def _who(family: Family, group: str, *, examples: bool) -> str:
     return one_line(family.said(group), _NAME)
 
 
-def _of_its(count: int, total: int) -> str:
-    if total == 1:
-        return "Its only first alarm"
-    both = "Both" if total == 2 else f"All {total:,}"
-    return f"{both} of its first alarms" if count == total else f"{count:,} of its {total:,} first alarms"
-
-
-def _faults(material: Material, alarms: Sequence[_FirstAlarm]) -> tuple[tuple[str, int], ...]:
+def _faults(material: Material, alarms: Sequence[FirstAlarm]) -> tuple[tuple[str, int], ...]:
     """Behaviours that hold at the steps of these alarms, with at how many; faults first, ties in the catalogue's
     order."""
     held = material.corpus.held
@@ -313,7 +285,7 @@ def _on_threshold(
     )
 
 
-def _example(material: Material, alarms: Sequence[_FirstAlarm], fault: str) -> str:
+def _example(material: Material, alarms: Sequence[FirstAlarm], fault: str) -> str:
     """The alarm at whose step this behaviour holds whose words are most like those of the others."""
     corpus = material.corpus
     shown = [one for one in alarms if corpus.held is not None and corpus.held[one.step, PLACES[fault]]]
