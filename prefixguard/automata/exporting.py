@@ -289,7 +289,8 @@ def _finish(
     verdict = verdict_of(performance, fidelity, ranked, missed, by_part)
     notes_of = (effect, stops_when_solved(material), *performance.notes)
     performance = replace(performance, notes=tuple(filter(None, notes_of)))
-    chosen = choose_replays(material, walks, calibration, horizon=horizon)
+    quoted = [run for one in ranked for run in one.quoted]
+    chosen = choose_replays(material, walks, calibration, horizon=horizon, quoted=quoted)
     places = chosen.places[~np.isin(material.test[chosen.places], asked)]
     replays = [
         replay
@@ -325,6 +326,7 @@ def _finish(
         said=tuple(zip(walks.levels, walks.risks[:, 1].tolist(), strict=True)),
         watch=thresholds.watched_from,
         alarm=thresholds.alarm,
+        release=policy.release,
         base=float(learned.pool.failed.mean()),
         expressions=explain(entry.condition for entry in entries if entry.count),
         does=(

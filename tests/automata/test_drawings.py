@@ -450,7 +450,7 @@ def test_a_level_that_is_said_where_no_state_stands_has_a_column(collapsed: bool
     found = parsed(to_svg(summary, collapsed=collapsed)).iter(NAMESPACE + "g")
     headings = [one for one in found if one.attrib.get("class") == "level"]
     assert [text.text for text in headings[-1].iter(NAMESPACE + "text")] == [
-        *("ALARM", "above .62 to .75", "50 % of steps", "no state", "has this as", "usual risk")
+        *("ALARM", "above .62 to .75", "said: 50 % of steps", "no state", "has this as", "usual risk")
     ]
     laid = lay_out(scene)
     ends = [end for _, *span in laid.stripes for end in span]

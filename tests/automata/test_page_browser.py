@@ -106,6 +106,17 @@ def with_sentences(summary: AutomatonSummary) -> AutomatonSummary:
     return replace(summary, alphabet="behaviours", entries=tuple(entries))
 
 
+def with_long_names(summary: AutomatonSummary) -> AutomatonSummary:
+    """Runs are called by long names that share much, and sentences have the name of a level."""
+    names = ("Qwen", "phi", "gemma", "llama", "yi", "falcon", "mpt", "olmo")
+    replays = tuple(
+        replace(one, run_id=f"results__calling-{name}_range_0--1_2024.json#{at}")
+        for at, (one, name) in enumerate(zip(summary.replays, names, strict=True))
+    )
+    flagged = tuple(replace(one, flags=("All of its first alarms came late.",)) for one in summary.ranked)
+    return replace(summary, replays=replays, ranked=flagged)
+
+
 PAGES: dict[str, AutomatonSummary] = {
     "plain": invented_summary(12),
     "clock": invented_summary(12, clock=(10, 20), care=("Ranks little better than chance.",)),
@@ -118,6 +129,7 @@ PAGES: dict[str, AutomatonSummary] = {
     "early": met_late(invented_summary(12, clock=(10, 20))),
     "said": with_sentences(invented_summary(16, 50)),
     "hair": by_a_hair(invented_summary(12)),
+    "named": with_long_names(invented_summary(12)),
     "hostile": invented_summary(12, hostile=True, care=HOSTILE),
     "one": invented_summary(1, 3),
     "bare": without_texts(invented_summary(6, clock=(2, 3, 5, 8, 13))),
@@ -794,7 +806,8 @@ def test_states_of_the_tables_lead_to_the_graph(browser: Browser, folder: Path) 
     details = " ".join(text(browser, "#details").split())
     assert f"First alarms on test runs: {worst.failed} failed, {worst.successful} successful." in details
     does = summary.does[0][worst.state]
-    assert f"Here the agent: {does} {one_line(worst.sentence, 600)}" in details
+    leads = one_line(f"{worst.sentence} {worst.read_at_alarms}".strip(), 600)
+    assert f"Here the agent: {does} {leads}" in details
     assert does in text(browser, "#ranked").replace("\u00a0", " ") and summary.does[1][5] in text(browser, "#glossary")
     assert find(browser, does)[:2] == ["States:", f"state {worst.state}"]
 
@@ -832,3 +845,128 @@ def test_in_print_the_whole_picture_and_all_tables_stand(browser: Browser, folde
         assert set(browser.run(displays)) == {"table-cell"}, "tables are tables on paper, however narrow"
     browser.run("window.dispatchEvent(new Event('afterprint'))")
     assert browser.run("document.querySelectorAll('#paper article').length") == 0
+
+
+def test_what_is_folded_on_the_screen_stands_open_on_paper(browser: Browser, folder: Path) -> None:
+    """With the style sheet alone, where no script hears of the print; and afterwards it is folded again."""
+    browser.size(390, 844, phone=True)
+    opened(browser, folder, "many")
+    unseen = (
+        "[...document.querySelectorAll('details > :not(summary)')].filter(e => e.textContent"
+        " && !e.closest('#replay, #aside') && !e.checkVisibility({contentVisibilityAuto: true})).length"
+    )
+    folded = "document.querySelectorAll('details:not([open])').length"
+    before = browser.run(folded)
+    assert before > 3 and browser.run(unseen) > 3
+    browser.media(kind="print")
+    assert browser.run(unseen) == 0
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.run("document.querySelectorAll('#paper details').length") > 0
+    assert browser.run(folded) == 0 and browser.run(unseen) == 0
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+    browser.media()
+    assert browser.run(folded) == before
+
+
+def test_enter_opens_the_first_hit_and_arrows_go_from_hit_to_hit(browser: Browser, folder: Path) -> None:
+    opened(browser, folder, "plain", "run=0&step=0")
+    browser.run("document.getElementById('search').focus()")
+    for letter in "state 11":
+        browser.key(letter)
+    browser.key("Enter")
+    assert keys(browser, "chosen") == ["s11"]
+    browser.key("Escape")
+    browser.key("1")
+    focused = "document.activeElement.innerText || document.activeElement.id"
+    hits = browser.run("[...document.querySelectorAll('#found button')].map(b => b.innerText)")
+    assert len(hits) > 1
+    walked = []
+    for key in ["ArrowDown", "ArrowRight", "ArrowUp", "ArrowLeft"]:
+        browser.key(key)
+        walked.append(browser.run(focused))
+    assert walked == [hits[0], hits[1], hits[0], "search"]
+    assert browser.run("location.hash").startswith("#run=0&step=0"), "no step of the replay was taken"
+
+
+def test_a_level_finds_where_it_is_said_and_not_what_has_the_word(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "named")
+    levels = risk_levels(summary.watch, summary.alarm)
+    says = {one.state: str(levels[level_of(one.usual, levels)].says) for one in figures_of(summary)}
+    raised = {one.state for one in summary.ranked if one.failed + one.successful}
+    wanted = {f"state {state}" for state, level in says.items() if level == "ALARM" or state in raised}
+    found = find(browser, "ALARM")
+    assert found[0] == "States:" and {one for one in found if one.startswith("state ")} == wanted
+    assert len(wanted) < summary.automaton.n_states
+    watching = {one for one in find(browser, "watch") if one.startswith("state ")}
+    assert watching == {f"state {state}" for state, level in says.items() if level == "WATCH"}
+
+
+def test_hits_have_short_names_of_runs_and_say_the_whole_one(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "named")
+    find(browser, "results__calling-phi")
+    hits = browser.run("[...document.querySelectorAll('#found button')].map(b => [b.innerText, b.title])")
+    assert hits == [["phi", summary.replays[1].run_id]]
+
+
+def test_a_phone_begins_near_the_state_of_the_replay_and_fits_on_request(browser: Browser, folder: Path) -> None:
+    browser.size(390, 844, phone=True)
+    opened(browser, folder, "plain", "view=states&run=0&step=0")
+    zoomed = "document.getElementById('canvas').classList.contains('zoomed')"
+    inside = (
+        "((node, box) => node.left >= box.left && node.right <= box.right && node.top >= box.top"
+        " && node.bottom <= box.bottom)(document.querySelector('.sheet:not([hidden]) .here .body')"
+        ".getBoundingClientRect(), document.getElementById('canvas').getBoundingClientRect())"
+    )
+    risk = "document.querySelector('.sheet:not([hidden]) .here text[font-weight=bold]:not(.word)')"
+    high = f"{risk}.getBoundingClientRect().height"
+    assert browser.run(zoomed) and browser.run(inside) and browser.run(high) > 12
+    for _ in range(6):
+        browser.run("document.getElementById('replay-next').click()")
+        assert browser.run(inside)
+    browser.run("document.getElementById('zoom-fit').click()")
+    assert not browser.run(zoomed)
+
+
+def test_a_phone_folds_what_is_longer_than_its_screen(browser: Browser, folder: Path) -> None:
+    long = (
+        "[...document.querySelectorAll('header .box')].filter(e => e.checkVisibility({contentVisibilityAuto: true})"
+        " && e.offsetHeight > innerHeight).length"
+    )
+    items = "document.querySelectorAll('#ranked li > details').length"
+    opened(browser, folder, "plain")
+    assert browser.run(items) == 0 and "Table, " not in text(browser, "header")
+    browser.size(390, 844, phone=True)
+    opened(browser, folder, "plain")
+    assert browser.run(long) == 0 and "Table, 5 rows: State, " in text(browser, "#ranked")
+    assert browser.run(items) > 0
+    browser.run("document.querySelector('#ranked details .box tbody th a').click()")
+    assert keys(browser, "chosen")
+
+
+def test_a_panel_counts_where_it_leads_and_says_where_runs_end(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "plain")
+    automaton, seen = summary.automaton, 0
+    for state in range(automaton.n_states):
+        begun = summary.origin.sides[0] if state == automaton.start else 0
+        on, there = int(automaton.edges[state].sum()), int(automaton.visits[state]) + begun
+        browser.run(f"location.hash = 'at=s{state}'")
+        browser.until(f"document.getElementById('details').innerText.startsWith('State {state} ')")
+        said = " ".join(text(browser, "#details").split())
+        ended = there - on
+        assert (f"the end of the run {ended:,} · {share_text(ended / max(there, 1))}" in said) == (ended > 0)
+        if ended:
+            assert f"; {ended:,} of them, {share_text(ended / there)}, were the last of their run" in said
+        assert ("most runs end here" in said) == (2 * ended > there)
+        seen += ended > 0
+    assert seen
+
+
+@pytest.mark.parametrize("name", ["plain", "clock"])
+def test_the_word_for_a_level_is_never_broken_in_two(browser: Browser, folder: Path, name: str) -> None:
+    browser.size(390, 844, phone=True)
+    summary = opened(browser, folder, name, "view=states")
+    broken = "[...document.querySelectorAll('.chip')].filter(e => e.getClientRects().length && e.offsetHeight > 30)"
+    for state in range(summary.automaton.n_states):
+        browser.run(f"location.hash = 'view=states&at=s{state}'")
+        browser.until(f"document.getElementById('details').innerText.startsWith('State {state} ')")
+        assert browser.run(f"{broken}.map(e => e.textContent)") == []

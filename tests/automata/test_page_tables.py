@@ -10,7 +10,9 @@ from dataclasses import replace
 import numpy as np
 from invented_summary import invented_summary
 
+from prefixguard.alarm import Level
 from prefixguard.automata.page import page_data, to_page
+from prefixguard.automata.page.words import words_of
 from prefixguard.automata.picture.scene import scene_of
 from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.summary import AutomatonSummary
@@ -114,3 +116,65 @@ def test_a_risk_has_more_digits_only_where_it_is_near_the_threshold_and_says_why
     assert '.">.6825<' in page and '.">.67936<' in page and ".68250" not in page
     assert page.count(".67936 is a threshold: in two digits") == 2  # its mean and its usual risk
     assert '.">.41<' not in page
+
+
+def test_the_share_of_failed_runs_on_every_side_and_what_failed_means_stand_once() -> None:
+    summary = invented_summary(12)
+    page = words_of_page(to_page(summary)).partition("<script")[0]
+    assert page.count("of the training runs, 33 % of the held-out runs") == 1
+    assert "of the training runs failed" not in page and "of them failed, of the training runs" not in page
+    assert "36 % of the test runs. By the adapter a run succeeded if $.reward is at least 1.0." in page
+    lower = replace(summary.origin, failed_of=(0.64, 0.58, 0.6, 0.68))
+    page = words_of_page(to_page(replace(summary, origin=lower)))
+    assert "68 % of the test runs: test runs fail more often than those, so risks lean low." in page
+
+
+def test_names_with_a_comma_are_set_apart_from_the_entries_of_a_list() -> None:
+    summary = invented_summary(12)
+    agents = (("agent", 7, (("Qwen2.5-7B, 12", 0.6), ("beta", 0.3))),)
+    page = words_of_page(to_page(replace(summary, origin=replace(summary.origin, groups=agents))))
+    assert "“Qwen2.5-7B, 12” 60 %, beta 30 % and 5 more" in page
+
+
+def test_steps_that_stand_on_the_threshold_of_watch_are_told_of() -> None:
+    summary = invented_summary(12)
+    risk = np.full_like(summary.automaton.risk, 0.2)
+    risk[5] = 0.31
+    said = tuple((Level.OK, 0.31) for _ in range(20)) + tuple((Level.OK, 0.2) for _ in range(80))
+    tied = replace(summary, automaton=replace(summary.automaton, risk=risk), said=said)
+    page = words_of_page(to_page(tied)).partition("<script")[0]
+    assert "A risk of state 5 is the threshold of WATCH itself, .31, and WATCH needs more: 20 % of test steps" in page
+    assert "threshold of WATCH itself" not in to_page(replace(tied, watch=0.25)).decode().partition("<script")[0]
+    assert "threshold of WATCH itself" not in to_page(replace(tied, alarm=0.31)).decode().partition("<script")[0]
+
+
+def test_a_range_that_leaves_an_alarm_out_says_that_it_is_the_usual_one() -> None:
+    """A late span of no held-out run has another risk than the spans that are known."""
+    summary = invented_summary(12, clock=(10, 20))
+    risk, evidence = summary.automaton.risk.copy(), np.ones_like(summary.automaton.evidence)
+    risk[7, :, 1], evidence[7, 2] = (0.11, 0.17, 0.8), 0
+    own = np.arange(12, dtype=np.int32)
+    late = replace(summary.automaton, risk=risk, evidence=evidence, stand_in=own)
+    cells = np.where(np.arange(3) == 2, 1, 9 * np.ones_like(summary.cells))
+    found = replace(summary, automaton=late, cells=cells)
+    (node,) = (node for node in scene_of(found).nodes if node.key == "s7")
+    assert node.lines[-1] == "clock usually .11–.17" and "by the clock usually from .11 to .17" in node.spoken
+    assert "usually .11–.17" in words_of_page(to_page(found))
+    assert page_data(found)["states"][7]["usually"] == "usually"
+    whole = replace(found, automaton=replace(late, evidence=np.ones_like(evidence)))
+    assert page_data(whole)["states"][7]["usually"] == ""
+
+
+def test_the_words_say_that_an_alarm_stays_on_and_what_a_tool_is_called_on() -> None:
+    summary = invented_summary(12)
+    words = " ".join(words_of(summary))
+    assert "ALARM is said of every later step until the run ends." in words and "An identifier" not in words
+    assert "until its risk is below .41." in " ".join(words_of(replace(summary, release=0.41)))
+    assert "stays on" not in " ".join(words_of(replace(summary, alarm=None)))
+    does = (("Calls click (an identifier).", *summary.does[0][1:]), summary.does[1])
+    assert "short label such as 10-pack" in " ".join(words_of(replace(summary, does=does)))
+
+
+def test_what_is_unseen_is_a_symbol_in_a_state() -> None:
+    page = words_of_page(to_page(invented_summary(12)))
+    assert "of test steps took a symbol in a state where no training run took it" in page

@@ -24,6 +24,7 @@ from prefixguard.automata.summary.replays import (
     replay_kinds,
     step_texts,
 )
+from prefixguard.automata.summary.wording import share_text
 from prefixguard.bundle import Calibration, Platt, automaton_to_bytes, write_bundle
 from prefixguard.errors import DataError
 from prefixguard.learn import featurise
@@ -278,3 +279,38 @@ def test_sides_of_the_support_are_what_they_are_named() -> None:
     assert sum(map(len, tasks)) == len(set().union(*tasks)) == 20
     assert len(tasks[0]) == round(20 * SHARES[Side.TRAIN])
     assert typed(material).map.n_symbols == 8
+
+
+def test_quoted_runs_and_a_missed_one_of_every_agent_are_there_and_the_mix_is_told() -> None:
+    """Eighty missed failures of six agents and a seldom one, and twenty that are caught."""
+    runs = [
+        replace(run_of(f"missed {n:02d}", [{"tool": "find"}] * 8, failed=True), groups={"agent": one})
+        for n in range(80)
+        for one in ["seldom" if n == 79 else f"agent-{n % 6}"]
+    ]
+    runs += [
+        replace(run_of(f"caught {n:02d}", [{"tool": "find"}] * 8, failed=True), groups={"agent": "agent-0"})
+        for n in range(20)
+    ]
+    corpus = featurise([*runs, *(run_of(f"good {n:02d}", [{"tool": "find"}] * 8, failed=False) for n in range(60))])
+    every = np.arange(160)
+    material = lay_out(corpus, {Side.TRAIN: every, Side.CALIBRATION: every[:0], Side.TEST: every}, teach=False)
+    strings = typed(material).strings(material, material.test)
+    # Missed runs move less, the more of them there are before; the last one and the seldom agent's the least.
+    outcome = [np.linspace(0.1, 0.6 - 0.005 * n, 8) if n < 80 else np.linspace(0.1, 0.9, 8) for n in range(100)]
+    outcome += [np.full(8, 0.2)] * 60
+    logits = [np.log(np.stack([r / 2, r], axis=1) / (1 - np.stack([r / 2, r], axis=1))) for r in outcome]
+    said, zero = rated(logits, calibration(0.7)), np.zeros(8 * 160, np.int32)
+    walks = Walks(strings, zero, zero > 0, *said, *said)
+    bare = choose_replays(material, walks, calibration(0.7), horizon=3)
+    quoted = choose_replays(material, walks, calibration(0.7), horizon=3, quoted=[70, 71])
+    assert len(bare.places) == len(quoted.places) == 60
+    assert {70, 71} <= set(quoted.places.tolist()) and not {70, 71} & set(bare.places.tolist())
+    shown = {corpus.groups[place]["agent"] for place in bare.places.tolist() if place < 80}
+    assert shown == {"seldom", *(f"agent-{n}" for n in range(6))}
+    caught = sum(80 <= place < 100 for place in bare.places.tolist())
+    among = sum(place < 100 for place in bare.places.tolist())
+    assert (
+        f"Runs with an alarm are shown more often than they come: {caught} of the {among} failures shown raise one "
+        f"({share_text(caught / among)}), 20 of all 100 (20 %)." in bare.said
+    )

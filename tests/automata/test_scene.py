@@ -323,8 +323,12 @@ def test_shares_under_alarm_are_what_the_monitor_says(clock: tuple[int, ...]) ->
         for number, part in scene.said.items():
             text = f"{level_text(scene.levels[number], scene.risks)} at {share_text(part)}"
             assert (number in scene.used_levels) != (text in elsewhere), text
-    shown = [line for node in scene.nodes for line in node.lines if line.endswith("of steps")]
-    assert shown == [f"{share_text(scene.said.get(node.level, 0.0))} of steps" for node in scene.nodes]
+    visits = summary.automaton.visits
+    for node in scene.nodes:
+        ended = share_text(int(visits[list(node.states)].sum()) / int(visits.sum()))
+        assert node.lines[-1] == f"{ended} of training steps", "its states', whatever is said elsewhere"
+        said = f"said on {share_text(scene.said.get(node.level, 0.0))} of test steps"
+        assert f"in which {ended} of training steps end" in node.spoken and said in node.spoken
 
 
 def test_a_start_that_no_step_ends_in_has_no_evidence_that_could_be_thin() -> None:

@@ -128,7 +128,9 @@ def invented_summary(
             runs=900,
             tasks=300,
             failed=306,
+            failed_means="By the adapter a run succeeded if $.reward is at least 1.0.",
             sides=(400, 130, 130, 240),
+            failed_of=(0.34, 0.33, 0.35, 0.36),
             groups=(("agent", 7, ((text("alpha", 1), 0.6), (text("beta", 2), 0.3))),),
             kinds=((text("airline", 3), 1.0),),
             tools=(9, ((text("get_user_details", 4), 0.4),)),
@@ -153,6 +155,7 @@ def invented_summary(
         said=tuple((Level(step.level), step.outcome) for replay in replays for step in replay.steps),
         watch=0.31,
         alarm=alarm,
+        release=None,
         base=0.34,
         expressions=("Lately: " + text("over the last few steps.", 3),),
         does=(

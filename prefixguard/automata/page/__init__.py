@@ -20,8 +20,17 @@ from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, s
 from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.summary import AutomatonSummary, Fidelity, Replay, StateAlarms
 from prefixguard.automata.summary.replays import TEXT_LETTERS
+from prefixguard.automata.summary.shared_names import short_names
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
-from prefixguard.automata.summary.wording import RiskWords, count_text, many_lines, one_line, risk_text, share_text
+from prefixguard.automata.summary.wording import (
+    RiskWords,
+    both_ends,
+    count_text,
+    many_lines,
+    one_line,
+    risk_text,
+    share_text,
+)
 from prefixguard.results import Bullets, Facts, blocks_to_html, ink_on, offline_page
 
 #: Scripts, in the order in which they run; all share one scope.
@@ -31,11 +40,13 @@ _HERE = Path(__file__).parent
 _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 #: Code points kept of a name, and of longer texts by their field.
 _NAME_LETTERS = 120
+_SHORT = 40  # of the short name of a run
 _LETTERS = {
     **dict.fromkeys(
-        ("condition", "examples", "sentence", "does", "flags", "doubt", "advice", "spoken", "chosen", "alarms_at"), 600
+        ("condition", "examples", "sentence", "does", "flags", "doubt", "advice", "spoken", "alarms_at"), 600
     ),
     "legend": 2_000,
+    "chosen": 1_200,
 }
 #: Bytes of a page. Texts of replayed steps are cut at the first of these numbers of letters with which it is no larger.
 MOST_BYTES = 8_000_000
@@ -114,7 +125,8 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
         known = (f"; {one_line(name, 60)} alone {risk_text(rem)}" for name, rem in fidelity.groups if rem is not None)
         clock = f"{_clock(fidelity.clock[1])}{''.join(known)}; chance .50"
         yield "Failing at all", risk_text(fidelity.rem), f"AUROC at equally many steps left{ends}{teacher}{clock}"
-    yield "Unseen", share_text(fidelity.unseen_share), "of steps went from a state to another as no training run did"
+    unseen = "of test steps took a symbol in a state where no training run took it"
+    yield "Unseen", share_text(fidelity.unseen_share), unseen
 
 
 def _clock(figure: float | None) -> str:
@@ -155,6 +167,7 @@ def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
             "digits": summary.risks.digits,
             "many": MANY_STATES,
             "thin_runs": THIN_RUNS,
+            "training_runs": summary.origin.sides[0],
             "levels": levels,
             "states": [_state(summary, figures, states, ranked[figures.state]) for figures in figures_of(summary)],
             "symbols": [{**asdict(entry), "does": summary.does[1][entry.symbol]} for entry in summary.entries],
@@ -171,7 +184,11 @@ def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
             ),
         }
     )
-    data["replays"] = [_replay(replay, letters, states.levels) for replay in summary.replays]
+    short = short_names(replay.run_id for replay in summary.replays)
+    data["replays"] = [
+        {**_replay(replay, letters, states.levels), "short": both_ends(one_line(short[replay.run_id], 120), _SHORT)}
+        for replay in summary.replays
+    ]
     return data
 
 
@@ -212,6 +229,7 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
         **known,
         **first,
         "thin": figures.thin,
+        "usually": figures.usually,
         "level": level,
         "columns": columns,
         "examples": examples,

@@ -85,23 +85,36 @@ function byTheClock(state) {
   return [heading("By the clock"), table(heads, rows), why];
 }
 
+// How many training steps there were the last of their run, and how many there were.
+function endings(of, key) {
+  const node = of.nodes.get(key);
+  const begun = node.states.includes(data.start) ? data.training_runs : 0;
+  const all = node.states.reduce((sum, state) => sum + data.states[state].visits, begun);
+  const on = [...of.edges.values()].reduce((sum, edge) => sum + (edge.tail === key ? edge.count : 0), 0);
+  return { ended: Math.max(all - on, 0), all };
+}
+
 // Where a node leads, and from where it is reached.
 function ways(of, key, { choose }) {
   const edges = [...of.edges.values()];
-  const list = (title, chosen, end) => {
-    if (!chosen.length) return null;
-    const all = total(chosen);
+  const { ended } = endings(of, key);
+  const list = (title, chosen, end, ended = 0) => {
+    if (!chosen.length && !ended) return null;
+    const all = chosen.reduce((sum, edge) => sum + edge.count, ended) || 1;
     const rows = chosen.map((edge) => {
       const there = edge[end] === key ? "itself" : nodeName(of, edge[end]);
       const open = word(there, () => choose(of.name, edge.key));
-      return shareLine([open, " by ", quote(gloss(edge.symbols[0][0])), andMore(edge.symbols)], edge.count / all);
+      return shareLine([open, " by ", quote(gloss(edge.symbols[0][0])), andMore(edge.symbols)], edge.count / all,
+        `${number(edge.count)} · `);
     });
+    const place = chosen.filter((edge) => edge.count >= ended).length;
+    if (ended) rows.splice(place, 0, shareLine("the end of the run", ended / all, `${number(ended)} · `));
     const rest = rows.slice(LISTED);
     const more = rest.length > 0 && make("details", {}, make("summary", {}, `and ${rest.length} more`), rest);
     return [heading(title), rows.slice(0, LISTED), more];
   };
   return [
-    list("Goes on to", edges.filter((edge) => edge.tail === key), "head"),
+    list("Goes on to", edges.filter((edge) => edge.tail === key), "head", ended),
     list("Comes from", edges.filter((edge) => edge.head === key && edge.tail !== key), "tail"),
   ];
 }
@@ -130,10 +143,12 @@ function stateDetails(at, links) {
       ways(sheets.states, `s${at}`, links),
     ];
   }
+  const span = [state.least, state.peak].map(risk).reduce((low, peak) => (low === peak ? low : `from ${low} to ${peak}`));
   const rest = `, interval ${interval([state.low, state.high])} (90 %)`
-    + (clock ? `; mean ${risk(state.outcome)}, from ${risk(state.least)} to ${risk(state.peak)}` : "")
+    + (clock ? `; mean ${risk(state.outcome)}, ${state.usually ? "usually " : ""}${span}` : "")
     + `; ${clock ? "mean " : ""}imminent risk ${risk(state.imminent)}`;
   const [failed, successful] = state.alarms;
+  const { ended, all } = endings(sheets.states, `s${at}`);
   const { says } = data.levels[state.level];
   const alarms = data.alarm !== null && state.alarms_at;
   const onThreshold = notAbove(state.usual, says);
@@ -149,6 +164,8 @@ function stateDetails(at, links) {
       at === data.start && chip("start", ""),
       " ",
       state.thin && chip("thin evidence", "thin"),
+      " ",
+      2 * ended > all && chip("most runs end here", "history"),
     ),
     make("p", {}, make("b", {}, `${clock ? "Usual outcome" : "Outcome"} risk `, riskWithWhy(state.usual)), rest),
     state.does && make("p", {}, make("b", {}, "Here the agent: "), quote(state.does)),
@@ -160,7 +177,8 @@ function stateDetails(at, links) {
     ...advice(at, links),
     gauge(state.usual, [state.low, state.high]),
     evidence(state, links),
-    make("p", {}, `${count(state.visits, "training step")} ended here, ${share(state.share)} of all.`),
+    make("p", {}, `${count(state.visits, "training step")} ended here, ${share(state.share)} of all`
+      + `${ended ? `; ${number(ended)} of them, ${share(ended / all)}, were the last of their run` : ""}.`),
     byTheClock(state),
     state.examples.length > 0 && heading("Steps that ended here"),
     state.examples.map(example),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from prefixguard.automata.page.state_table import states_table
+from prefixguard.automata.picture.risk_levels import SAME
 from prefixguard.automata.picture.scene import figures_of
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.advice import (
@@ -34,14 +35,12 @@ def effect_blocks(summary: AutomatonSummary) -> Iterator[Block]:
 
 def alarm_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     """First alarms of every row on the test runs; agreement, coverage and levels; what to know before reading them."""
-    found, base = summary.performance, summary.base
+    found = summary.performance
     known = (summary.effect, *summary.fidelity.care)
     yield from (Text(one_line(note, _LETTERS), "care") for note in found.notes if note not in known)
     runs = f"{count_text(found.failed, 'failed run')} and {count_text(found.successful, 'successful run')}"
-    n = found.failed + found.successful
-    shares = f" {share_text(found.failed / n)} of them failed, of the training runs {share_text(base)}." if n else ""
     yield Text(
-        f"First alarms on {runs}, the test runs.{shares} Every row has a threshold of its own, at the same budget of "
+        f"First alarms on {runs}, the test runs. Every row has a threshold of its own, at the same budget of "
         f"false alarms, {share_text(found.budget)} (`prefixguard calibrate` sets another, with --budget); in brackets "
         "the 95 % interval, over tasks: runs of one may alarm together."
         + (
@@ -123,8 +122,7 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     """What to change, then every state with the first alarms that it raised, those that raise most first."""
     said = "alarms" if summary.alarm is not None else "times that it says WATCH (there is no alarm threshold)"
     figures = figures_of(summary)
-    if earliest := _earliest(summary, figures):
-        yield Text(earliest, "care")
+    yield from (Text(said, "care") for said in (_earliest(summary, figures), _watch_ties(summary)) if said)
     yield from (Text(one_line(one.on_threshold, _LETTERS), "care") for one in summary.ranked if one.on_threshold)
     failing = changes_of_failing(summary.failing, sum(one.entered for one in figures))
     missed = (*changes_of_missed(summary.missed), *changes_of_parts(joined_parts(summary.parts)))
@@ -177,6 +175,23 @@ def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str
             "keeps the budget of false alarms. Up to there it raises no alarm, however high the risk is."
         )
     return " ".join(said)
+
+
+def _watch_ties(summary: AutomatonSummary) -> str:
+    """Where steps stand on the threshold of WATCH itself, which they do not pass, how many; "" where none do."""
+    watch, n = summary.watch, len(summary.said)
+    tied = sum(abs(risk - watch) <= SAME for _, risk in summary.said)
+    if not tied or summary.alarm is None or watch >= summary.alarm:
+        return ""
+    states = [s for s, risks in enumerate(summary.automaton.risk[..., 1]) if (abs(risks - watch) <= SAME).any()]
+    which = f"state{'s' * (len(states) > 1)} {', '.join(map(str, states))}"
+    above = sum(watch < risk - SAME and risk <= summary.alarm for _, risk in summary.said)
+    return (
+        f"A risk of {which} is the threshold of WATCH itself, {summary.risks.risk(watch)}, and WATCH needs more: "
+        f"{share_text(tied / n)} of test steps stand on it and read no alarm, {share_text(above / n)} stand above it "
+        "and below that of ALARM."
+        + " So it is said of fewer steps than of a tenth." * (above < 0.1 * n)
+    )
 
 
 def _thin(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str:

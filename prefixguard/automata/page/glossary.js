@@ -98,12 +98,16 @@ const statusShare = (symbol, status) => data.symbols[symbol].statuses.find(([nam
 const STATUSES = new Set(metSymbols.flatMap((at) => data.symbols[at].statuses.map(([name]) => name)));
 const statusOf = (query) => [query.trim().toLowerCase().replace(/^status[:\s]+/, "")].find((one) => STATUSES.has(one));
 
+// The level that a query names: it finds where that is said, and not what has the word in a sentence.
+const levelNamed = (query) => ["ALARM", "WATCH"].find((level) => level.toLowerCase() === query.trim().toLowerCase());
+
 // Symbols that hold every word of the query, busiest first: in the name, else in the definition or the usual tool, else
-// in tools and terms, else in examples. What is named by its number is found by that alone. The nearest of these kinds alone counts, so that a word of a name finds what is
-// named so. A status finds every symbol that has it, the surest first.
+// in tools and terms, else in examples. What is named by its number is found by that alone. The nearest of these kinds
+// alone counts, so that a word of a name finds what is named so. A status finds every symbol that has it, the surest
+// first.
 function matching(query) {
   const words = wordsOf(query);
-  if (!words.length) return [];
+  if (!words.length || levelNamed(query)) return [];
   if (numbered(query)) return numbered(query).symbols;
   const status = statusOf(query);
   if (status !== undefined) {
@@ -128,7 +132,7 @@ function matching(query) {
 // Symbols, other than those found, that hold every word in what the catalogue says of their behaviours.
 function saidOf(query, found) {
   const words = wordsOf(query);
-  if (!words.length || numbered(query) || statusOf(query) !== undefined) return [];
+  if (!words.length || numbered(query) || levelNamed(query) || statusOf(query) !== undefined) return [];
   return metSymbols.filter((at) => !found.includes(at)
     && holds([data.behaviours ? data.symbols[at].condition : "", data.symbols[at].advice], words));
 }
@@ -140,16 +144,23 @@ function statesOf(status) {
   return new Set(led.map((edge) => Number(edge.head.slice(1))));
 }
 
-// States by their number ("state 15", "15"), else by what leads there, what they say, what dominates them and their examples.
+// Whether a state says a level at steps at which runs were there, or raised a first alarm.
+const saysLevel = (state, level) => state.entered
+  && (state.columns.some((column) => column.known && column.met && data.levels[column.level].says === level)
+    || (level === "ALARM" && state.alarms[0] + state.alarms[1] > 0));
+
+// States by their number ("state 15", "15"), by the level that they say, else by what leads there, what dominates them
+// and their examples.
 function matchingStates(query) {
   if (numbered(query)) return numbered(query).states;
   const words = wordsOf(query);
   if (!words.length) return [];
   const status = statusOf(query);
   return data.states.flatMap((state, at) => {
+    if (levelNamed(query)) return saysLevel(state, levelNamed(query)) ? [at] : [];
     if (status !== undefined && statesOf(status).has(at)) return [at];
-    const said = [levelSaid(data.levels[state.level].says), data.alarm !== null && state.alarms_at ? "ALARM" : ""];
-    return holds([state.sentence, state.does, ...said, ...state.flags, ...state.examples], words) ? [at] : [];
+    const said = levelSaid(data.levels[state.level].says);
+    return holds([state.sentence, state.does, said, ...state.flags, ...state.examples], words) ? [at] : [];
   });
 }
 
@@ -162,10 +173,15 @@ function matchingRuns(query) {
   return data.replays.flatMap(({ run_id: id }, run) => ((whole ? whole.test(id) : holds([id], words)) ? [run] : []));
 }
 
-// Steps of the runs that are replayed whose texts hold every word, as [run, step]; a number is of a state or a symbol.
+// Steps of the runs that are replayed whose texts hold every word, as [run, step]; a number is of a state or a symbol,
+// and of a level the first step of each run that says it.
 function matchingSteps(query) {
   const words = wordsOf(query);
   if (!words.length || numbered(query)) return [];
+  if (levelNamed(query)) {
+    return data.replays.map(({ steps }, run) => [run, steps.findIndex(({ level }) => level === levelNamed(query)) + 1])
+      .filter(([, step]) => step > 0);
+  }
   return data.replays.flatMap((replay, run) => replay.steps
     .map((step, at) => [run, at + 1, step])
     .filter(([, , step]) => step.texts.some(([name]) => name === `result, ${statusOf(query)}`)
@@ -177,8 +193,11 @@ const tooMany = (found) => found.length > 3 && found.length > metSymbols.length 
 
 // What was found as buttons, and the symbols' rows of the table marked.
 function showFound(found, query, only, links) {
-  const button = (content, action, pressed) =>
-    make("button", { type: "button", "aria-pressed": pressed === undefined ? null : String(pressed), onclick: action }, content);
+  const button = (content, action, pressed, title = null) => make("button",
+    { type: "button", "aria-pressed": pressed === undefined ? null : String(pressed), title, onclick: action }, content);
+  // A run by its short name; the whole one is said where one points at it.
+  const toRun = (run, step, more = "") => button(quote(data.replays[run].short + more), () => links.open(run, step),
+    undefined, data.replays[run].run_id);
   const list = (title, pieces) => {
     if (!pieces.length) return [];
     const rest = pieces.slice(SHOWN);
@@ -195,9 +214,8 @@ function showFound(found, query, only, links) {
       button(`state ${state}`, () => links.choose("states", `s${state}`)))),
     ...list(found.length ? "Other symbols whose definition or advice has these words:" : "Symbols:",
       symbols(saidOf(query, found))),
-    ...list("Runs:", matchingRuns(query).map((run) => button(quote(data.replays[run].run_id), () => links.open(run, 0)))),
-    ...list("Steps of runs:", matchingSteps(query).map(([run, step]) =>
-      button(quote(`${data.replays[run].run_id}, step ${step}`), () => links.open(run, step)))),
+    ...list("Runs:", matchingRuns(query).map((run) => toRun(run, 0))),
+    ...list("Steps of runs:", matchingSteps(query).map(([run, step]) => toRun(run, step, `, step ${step}`))),
   ];
   byId("found").replaceChildren(...(query && !pieces.length ? ["Nothing has these words."] : pieces));
   const marked = new Set(only === null ? found : [only]);

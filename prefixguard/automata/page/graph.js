@@ -87,6 +87,17 @@ function fit() {
   look(sheet.fit);
 }
 
+const narrow = () => window.matchMedia("(max-width: 760px)").matches;
+
+// The first view is the whole picture; on a phone, where that is too small, a part: the replay brings its state there.
+function begin() {
+  fit();
+  const scale = Math.min(canvas.clientWidth / sheet.fit.w, canvas.clientHeight / sheet.fit.h);
+  if (!narrow() || scale >= 0.6) return;
+  canvas.style.height = `${Math.round(Math.min(mostHeight(), 340))}px`;
+  zoom(0.9 / Math.min(canvas.clientWidth / sheet.fit.w, canvas.clientHeight / sheet.fit.h));
+}
+
 // Zooms by a factor around a point of the canvas (its middle where none is given).
 function zoom(factor, at) {
   const { x, y, w, h } = sheet.view;
@@ -131,7 +142,7 @@ function showSheet(name) {
   for (const button of byId("views").querySelectorAll("button")) {
     button.setAttribute("aria-pressed", String(button.dataset.view === name));
   }
-  if (!sheet.view) fit();
+  if (!sheet.view) begin();
   else look(sheet.view);
 }
 

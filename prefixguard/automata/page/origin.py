@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from prefixguard.automata.alphabets import ALPHABETS
 from prefixguard.automata.learners import LEARNER_WORDS
 from prefixguard.automata.model_selection import COLUMNS_MEAN, RULE, SHOWN_COLUMNS
+from prefixguard.automata.page.words import set_apart
 from prefixguard.automata.summary import AutomatonSummary, Origin
 from prefixguard.automata.summary.wording import count_text, one_line, share_text
 from prefixguard.results import Block, Column, Facts, Folded, TableBlock, Text
 
 _UNMET = 3  # symbols of no training run that are named
+_LEANS = 0.05  # difference of the shares of failed runs from which on it is said which way risks lean
 _ID = 12  # digits of an id that are shown
 
 
@@ -56,6 +58,17 @@ def _facts(origin: Origin) -> Iterator[tuple[str, str, str]]:
             f"figures are of {tested:,} test runs"
         ),
     )
+    in_training, held_out, _, in_test = origin.failed_of
+    lean = ""
+    if abs(in_test - held_out) >= _LEANS:
+        lean = f": test runs fail {'more' if in_test > held_out else 'less'} often than those, so risks lean "
+        lean += "low" if in_test > held_out else "high"
+    yield (
+        "Failed",
+        share_text(in_training),
+        f"of the training runs, {share_text(held_out)} of the held-out runs that set the risks, {share_text(in_test)} "
+        f"of the test runs{lean}. {origin.failed_means}",
+    )
     for name, n, values in origin.groups:
         yield f"{name[:1].upper()}{name[1:]}s", f"{n:,}", _listed(values, n)
     if not origin.groups:
@@ -68,7 +81,7 @@ def _facts(origin: Origin) -> Iterator[tuple[str, str, str]]:
 
 def _listed(values: tuple[tuple[str, float], ...], n: int) -> str:
     more = f" and {n - len(values):,} more" if n > len(values) > 0 else ""
-    return ", ".join(f"{value} {share_text(share)}" for value, share in values) + more
+    return ", ".join(f"{set_apart(value)} {share_text(share)}" for value, share in values) + more
 
 
 def _machine(summary: AutomatonSummary) -> str:
@@ -88,7 +101,7 @@ def _machine(summary: AutomatonSummary) -> str:
         f"A finite automaton of {count_text(automaton.n_states, 'state')} over"
         f" {count_text(met, 'symbol')}{more}. {_kind('Symbols', 'alphabet', summary.alphabet, ALPHABETS)}"
         f" {_kind('States', 'learner', summary.learner, LEARNER_WORDS)}"
-        f" {share_text(summary.base)} of the training runs failed.{clock}"
+        f"{clock}"
     )
 
 

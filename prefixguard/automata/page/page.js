@@ -138,6 +138,25 @@ function showKey() {
   );
 }
 
+// On a phone what is longer than the screen is folded: a table behind a line that says what it is, an item of a list
+// behind its first line.
+function foldLong() {
+  byId("symbols").open = false;
+  const long = [...document.querySelectorAll("header .box, header ul")]
+    .filter((one) => !one.closest("details") && one.offsetHeight > window.innerHeight);
+  for (const box of long.filter((one) => one.matches(".box"))) {
+    const heads = [...box.querySelectorAll("thead th")].map((head) => head.textContent);
+    const rows = box.querySelectorAll("tbody tr").length;
+    const folded = make("details", {}, make("summary", {}, `Table, ${count(rows, "row")}: ${heads.join(", ")}`));
+    box.replaceWith(folded);
+    folded.append(box);
+  }
+  for (const item of long.flatMap((one) => [...one.querySelectorAll("li")])) {
+    const [first, ...rest] = item.children;
+    if (rest.length) item.replaceChildren(make("details", {}, make("summary", {}, first), rest));
+  }
+}
+
 // Reads the link: #run=0&step=3&at=s5&symbol=2&view=states
 function openLink() {
   const wanted = new URLSearchParams(location.hash.slice(1));
@@ -168,6 +187,20 @@ function graphKey(event) {
   event.preventDefault();
 }
 
+// Enter in the search opens the first hit; arrows go from hit to hit.
+function searchKey(event) {
+  const hits = [...byId("found").querySelectorAll("button")];
+  const at = hits.indexOf(event.target);
+  const forth = event.key === "ArrowDown" || (event.key === "ArrowRight" && at >= 0);
+  const back = at >= 0 && (event.key === "ArrowUp" || event.key === "ArrowLeft");
+  if (event.key === "Enter" && at < 0) hits[0]?.click();
+  else if (forth) hits[at + 1]?.focus();
+  else if (back) (hits[at - 1] ?? byId("search")).focus();
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "Escape") {
@@ -191,18 +224,25 @@ for (const button of byId("views").querySelectorAll("button")) {
   });
 }
 byId("search").addEventListener("input", () => search(byId("search").value));
+for (const id of ["search", "found"]) byId(id).addEventListener("keydown", searchKey);
 byId("release").addEventListener("click", () => choose(sheet.name, null));
 watchGraph({ hover: refresh, choose: (key) => choose(sheet.name, key) });
 window.addEventListener("hashchange", openLink);
+// What was folded on the screen is open on paper, in browsers too whose style sheet cannot open it.
+let unfolded = [];
 window.addEventListener("beforeprint", () => {
-  for (const closed of document.querySelectorAll("details")) closed.open = true;
-  fit();
   byId("paper").replaceChildren(make("h2", {}, "States"),
     ...data.states.map((state, at) => make("article", {}, stateDetails(at, links))));
+  unfolded = [...document.querySelectorAll("details:not([open])")];
+  for (const folded of unfolded) folded.open = true;
+  fit();
 });
-window.addEventListener("afterprint", () => byId("paper").replaceChildren());
-byId("symbols").open = !window.matchMedia("(max-width: 760px)").matches; // on a phone it is most of the page
+window.addEventListener("afterprint", () => {
+  byId("paper").replaceChildren();
+  for (const folded of unfolded) folded.open = false;
+});
 showGlossary(links);
 linkTables(links);
+if (narrow()) foldLong();
 showSheet("states"); // its size decides which picture the page opens with
 openLink();

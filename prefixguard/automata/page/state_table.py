@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from prefixguard.automata.page.words import set_apart
 from prefixguard.automata.picture.risk_levels import range_said, risk_said, why_so_many_digits
 from prefixguard.automata.summary import AutomatonSummary, StateAlarms
 from prefixguard.automata.summary.state_figures import StateFigures
@@ -30,7 +31,7 @@ def states_table(
         state = figures[one.state]
         clock = state.least < state.peak
         whose = "; ".join(
-            f"{name}: " + ", ".join(f"{value or 'not named'} {share_text(part)}" for value, part in mix)
+            f"{name}: " + ", ".join(f"{set_apart(value or 'not named')} {share_text(part)}" for value, part in mix)
             for name, mix in one.mix
             if mix
         )
@@ -42,7 +43,7 @@ def states_table(
                 f"{one.successful:,}",
                 Cell(
                     risk_said(state.outcome, risks),
-                    range_said(state.least, state.peak, risks) if clock else "",
+                    state.usually + range_said(state.least, state.peak, risks) if clock else "",
                     why=why_so_many_digits((state.outcome, state.least, state.peak), risks),
                 )
                 if state.entered

@@ -5,6 +5,12 @@ from __future__ import annotations
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS
 
+_CALLED_ON = (
+    "An identifier, other words: what a tool is called on where no one text is frequent: click (an identifier) clicks "
+    "what a number or code names, such as the product B00E4MOE5W; click (other words) any other text, a short label "
+    "such as 10-pack too."
+)
+
 
 def order_of(summary: AutomatonSummary) -> str:
     """How the symbol of a step is found where several could hold, a sentence; "" where no two can."""
@@ -19,6 +25,7 @@ def order_of(summary: AutomatonSummary) -> str:
 def words_of(summary: AutomatonSummary) -> tuple[str, ...]:
     """Each word with what it means, a sentence; those that this automaton does not need are left out."""
     horizon, clock = summary.performance.horizon, bool(summary.automaton.clock)
+    said = " ".join((*(entry.gloss for entry in summary.entries), *summary.does[0], *summary.does[1]))
     spans = (
         "Clock: the same state has another risk at other steps of a run; a range of steps goes from one such change to "
         "the next.",
@@ -37,9 +44,19 @@ def words_of(summary: AutomatonSummary) -> tuple[str, ...]:
         *(spans if clock else ()),
         f"Evidence: the held-out runs that a risk was set on; thin: fewer than {THIN_RUNS}"
         f"{' in every range of steps' if clock else ''}, or those of the nearest other state.",
+        *([_CALLED_ON] if "(an identifier)" in said or "(other words)" in said else []),
         "UNKNOWN: said of a step that cannot be judged, as where the calls of a run no longer have arguments that can "
         "be read.",
     )
+
+
+def set_apart(name: str) -> str:
+    """A name as one entry of a list: in quotes where it has a comma of its own.
+
+    >>> set_apart("gpt-4o"), set_apart("Qwen2.5, 7B")
+    ('gpt-4o', '“Qwen2.5, 7B”')
+    """
+    return f"“{name}”" if "," in name else name
 
 
 def _levels(summary: AutomatonSummary) -> str:
@@ -52,8 +69,10 @@ def _levels(summary: AutomatonSummary) -> str:
         if alarm is None or summary.watch < alarm
         else ""
     )
+    until = "the run ends" if summary.release is None else f"its risk is below {risks.risk(summary.release)}"
+    stays = f"An alarm stays on: once said, ALARM is said of every later step until {until}. " * (alarm is not None)
     return (
         f"The word at a step goes by the outcome risk. ALARM{above}: so high that successful runs reach it no more "
-        f"often than the budget of false alarms allows. {watch}No alarm (readings say OK): neither, and no sign of "
-        "safety; the risk may be high."
+        f"often than the budget of false alarms allows. {stays}{watch}No alarm (readings say OK): neither, and no sign "
+        "of safety; the risk may be high."
     )

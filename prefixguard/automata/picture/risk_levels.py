@@ -22,7 +22,7 @@ _SHADES = {Level.OK: (0.02, 0.36), Level.WATCH: (0.45, 0.6), Level.ALARM: (0.75,
 #: A threshold takes the place of a standard end that is nearer than this, in log-odds.
 _NEAR = 0.55
 #: Risks are the same that differ by no more.
-_SAME = 1e-6
+SAME = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,15 @@ def risk_said(risk: float, risks: RiskWords) -> str:
     >>> words.digits, risk_said(0.67936, words), risk_said(0.67931, words), risk_said(0.6811, words)
     (5, '.67936', '.67931', '.6811')
     """
-    if any(abs(risk - one) <= _SAME for one in risks.thresholds):
+    if any(abs(risk - one) <= SAME for one in risks.thresholds):
         return risks.risk(risk)
     return RiskWords.of(risks.thresholds, (risk,)).risk(risk)
 
 
 def range_said(low: float, high: float, risks: RiskWords) -> str:
-    """Two risks and what lies between."""
-    return f"{risk_said(low, risks)}–{risk_said(high, risks)}"
+    """Two risks and what lies between; one where they are said alike."""
+    ends = risk_said(low, risks), risk_said(high, risks)
+    return ends[0] if ends[0] == ends[1] else "–".join(ends)
 
 
 def why_so_many_digits(said: Iterable[float], risks: RiskWords) -> str:
@@ -144,7 +145,7 @@ def why_so_many_digits(said: Iterable[float], risks: RiskWords) -> str:
         text = risk_said(risk, risks)
         if text != risk_text(risk):
             nearest = min(risks.thresholds, key=lambda one: abs(one - risk))
-            if abs(risk - nearest) <= _SAME:
+            if abs(risk - nearest) <= SAME:
                 return f"{text} is a threshold: in two digits it would not be told from the risks beside it."
             return f"In two digits {text} would look like the threshold, {risk_said(nearest, risks)}."
     return ""

@@ -186,7 +186,7 @@ def _nodes(
         members.setdefault(state.state if said is None else level_of(state.usual, levels), []).append(state)
     raised = {one.state: (one.failed, one.successful) for one in summary.ranked}
     traffic = {number: sum(state.visits for state in group) for number, group in members.items()}
-    most = max(*traffic.values(), 1)
+    most, total = max(*traffic.values(), 1), max(sum(traffic.values()), 1)
     nodes = []
     for number, group in sorted(members.items()):
         read = [state for state in group if state.entered] or group
@@ -195,10 +195,12 @@ def _nodes(
         start = any(state.state == summary.automaton.start for state in group)
         if said is not None:
             lines = [risk_said(risk, words), range_said(min(risks), max(risks), words)]
-            lines += [f"{share_text(said.get(number, 0.0))} of steps"] if said else []
+            lines.append(f"{share_text(sum(visits) / total)} of training steps")
             title = count_text(len(group), "state")
             name = f"Level {level_text(levels[number], words)}"
-            spoken = ", ".join([name, title, f"mean outcome risk {lines[0]}", *lines[2:]])
+            also = [f"said on {share_text(said.get(number, 0.0))} of test steps"] if said else []
+            ended = f"in which {lines[2]} end"
+            spoken = ", ".join([name, f"{title} {ended}", f"mean outcome risk {lines[0]}", *also])
         else:
             title, (lines, spoken) = str(number), _state_label(group[0], start, words)
         failed, successful = (sum(raised.get(state.state, (0, 0))[at] for state in group) for at in (0, 1))
@@ -231,8 +233,10 @@ def _state_label(state: StateFigures, start: bool, words: RiskWords) -> tuple[li
     lines = [risk_said(state.usual, words), RiskWords().range(state.low, state.high)]
     risk = f"outcome risk {lines[0]}, interval {lines[1]}"
     if len(state.by_clock) > 1:
-        lines.append(f"clock {range_said(state.least, state.peak, words)}")
-        risk = f"usual {risk}, by the clock from {range_said(state.least, state.peak, words).replace('–', ' to ')}"
+        said = range_said(state.least, state.peak, words)
+        lines.append(f"clock {state.usually}{said}")
+        by_clock = f"from {said.replace('–', ' to ')}" if "–" in said else said
+        risk = f"usual {risk}, by the clock {state.usually}{by_clock}"
     parts = [f"State {state.state}", "start" if start else "", risk, f"{share_text(state.share)} of steps"]
     return lines, ", ".join(filter(None, [*parts, "thin evidence" if state.thin else ""]))
 
@@ -302,6 +306,7 @@ def _legend(summary: AutomatonSummary, scene: Scene) -> Iterator[str]:
     clock = len(summary.automaton.clock) + 1 if summary.automaton.clock else 0
     usual = "usual outcome risk" if clock else "outcome risk"
     inside = f"the mean {usual} of its states, and from the lowest to the highest of them"
+    inside += ", and the share of training steps that end in them"
     if not collapsed:
         inside = f"its number, its {usual} and the 90 % interval"
         inside += ", and from its lowest to its highest risk over the clock" if clock else ""
@@ -327,7 +332,8 @@ def _legend(summary: AutomatonSummary, scene: Scene) -> Iterator[str]:
         yield (
             f"A clock runs beside the automaton: the same state means another risk in each of {clock} ranges of steps."
             " A state stands at its usual risk: the median over the steps that runs made there; it may say more at some"
-            " time in a run, and less at another. Ranges in which no held-out run was there count for nothing here."
+            " time in a run, and less at another. Ranges of steps in which no held-out run was there do not count;"
+            " where they say another risk than the rest, the rest is what it says usually."
             " Neighbouring ranges that runs do not tell apart have one risk, from the held-out runs of all of them."
         )
     if not collapsed:

@@ -94,7 +94,7 @@ def _stripes(scene: Scene, layout: Layout) -> Iterator[str]:
         heading = {"height": 50, "rx": 8, "fill": level.colour, "stroke": LINE, "stroke_width": 0.5}
         yield _tag("rect", x=x, y=-_HEAD, width=width, **heading)
         ink = {"font_weight": "bold", "fill": ink_on(level.colour)}
-        part = f"{share_text(scene.said.get(number, 0.0))} of steps" if scene.said else ""
+        part = f"said: {share_text(scene.said.get(number, 0.0))} of steps" if scene.said else ""
         lines = ((level_said(level.says), 12), (bounds_text(level, scene.risks).strip(), 11), (part, 10))
         for dy, (text, size) in zip((-51, -36, -22), lines, strict=True):
             yield _tag("text", text, x=(left + right) / 2, y=dy, text_anchor="middle", font_size=size, **ink)

@@ -29,7 +29,8 @@ class AutomatonSummary:
     first, then of the test side, failed first. chosen: how those were chosen. performance: of the alarms, on the test
     runs. ranked: all states, those that raise most first alarms first. cells: int64 (S, C), steps of all runs that were
     read, by state and span of the clock. said: of every test step what the monitor said, and the outcome risk. watch,
-    alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the training runs. expressions:
+    alarm: thresholds of the outcome risk; None without an alarm. release: below which an alarm ends; None:
+    it stays on to the end of the run. base: failure rate of the training runs. expressions:
     what the expressions in definitions mean, a sentence each, with the words behind those that rest on words. does: of
     states and of symbols, what the agent does there, a sentence; "" where no training step is. failing: the calls that
     fail most often. looks: calls that look whose runs fail less. verdict: what it is good
@@ -54,6 +55,7 @@ class AutomatonSummary:
     said: tuple[tuple[Level, float], ...]
     watch: float
     alarm: float | None
+    release: float | None
     base: float
     expressions: tuple[str, ...]
     does: tuple[tuple[str, ...], tuple[str, ...]]

@@ -38,6 +38,9 @@ _LOOKED_AT, _WORDS = 600, 10  # bytes of an error, and its first words
 _TAGS = re.compile(b"[%b]" % bytes(range(1, len(FIELDS) + 1)))
 _QUOTED = re.compile(r"(?<!\w)(['\"`])(?:(?!\1).){1,200}\1|[\[{(<][^\s\])}>]*\d[^\])}>]*[\])}>]")
 _PART = re.compile(r"[\d/_\\=]|\w\.\w")
+#: Of an identifier, one word: four digits in a row, three after a letter, or letters between digits or digits between
+#: letters, as a short label of a size or a number of pieces ("10-pack", "4x-large") has not.
+_IDENTIFIER = re.compile(r"^\S*(?:\d{4}|[^\W\d_]\d{3}|\d[^\W\d_]+\d|[^\W\d_]\d+[^\W\d_])\S*$")
 _UNSAID = "…"
 
 
@@ -108,7 +111,7 @@ class DeedNames:
             return tool
         if said in self._texts[tool]:
             return f'{tool} "{said}"'
-        return f"{tool} (an identifier)" if any(map(str.isdigit, said)) and " " not in said else f"{tool} (other words)"
+        return f"{tool} (an identifier)" if is_identifier(said) else f"{tool} (other words)"
 
     def _error(self, result: bytes) -> str:
         words = _error_words(result)
@@ -116,6 +119,17 @@ class DeedNames:
         n = len(self._begins) if words[: len(self._begins)] == self._begins else 0
         kept = words[n:known] or words[:known]
         return plain(" ".join(kept).strip(f" :,;{_UNSAID}"), _TOOL)
+
+
+def is_identifier(text: str) -> bool:
+    """Whether a text is a number or code of something, and no word or label.
+
+    >>> [is_identifier(one) for one in ("b00e4moe5w", "b01mssdepk", "#w1234567", "john_doe_1234")]
+    [True, True, True, True]
+    >>> [is_identifier(one) for one in ("5", "8-9", "10-pack", "4x-large", "12 ounce", "buy now")]
+    [False, False, False, False, False, False]
+    """
+    return _IDENTIFIER.search(text) is not None
 
 
 def deed_names(material: Material, *, examples: bool = True) -> DeedNames:

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from prefixguard.alarm import Level
 from prefixguard.automata.material import Material
+from prefixguard.automata.summary.alarms import group_names
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.shared_names import short_names
-from prefixguard.automata.summary.wording import both_ends, count_text
+from prefixguard.automata.summary.wording import both_ends, count_text, share_text
 from prefixguard.bundle import Calibration
 from prefixguard.errors import DataError
 from prefixguard.learn import Corpus
@@ -95,14 +96,17 @@ def asked_runs(corpus: Corpus, ids: Iterable[str], where: str) -> NDArray[np.int
     return np.array([r for one in wanted for r in numbers[one]], dtype=np.int64)
 
 
-def choose_replays(material: Material, walks: Walks, calibration: Calibration, *, horizon: int) -> ReplayChoice:
+def choose_replays(
+    material: Material, walks: Walks, calibration: Calibration, *, horizon: int, quoted: Sequence[int] = ()
+) -> ReplayChoice:
     """At most 60 test runs, failed first: caught early, caught late, missed; then false alarms and quiet ones.
 
-    The kinds take turns, so that each is there if any run is of it, and runs of tasks not yet shown go first. Of
-    failures and false alarms those come first whose outcome risk moves most, of quiet ones those whose peak is lowest;
-    runs of extreme lengths come last. Without an alarm threshold a run counts as caught where it reaches WATCH.
-    horizon: steps from the end within which an alarm is late. Raises DataError where the walks are of other runs than
-    the material's test side.
+    Of each kind those that are quoted go first, and of the missed ones one of each value of each group, as each agent,
+    that has any, those with most first. Then the kinds take turns, so that each is there if any run is of it, and runs
+    of tasks not yet shown go first. Of failures and false alarms those come first whose outcome risk moves most, of
+    quiet ones those whose peak is lowest; runs of extreme lengths come last. Without an alarm threshold a run counts as
+    caught where it reaches WATCH. horizon: steps from the end within which an alarm is late. quoted: numbers of runs
+    that are quoted. Raises DataError where the walks are of other runs than the material's test side.
     """
     corpus, test, first = material.corpus, material.test, walks.strings.first
     if walks.strings.lengths.tolist() != corpus.lengths[test].tolist():
@@ -116,12 +120,15 @@ def choose_replays(material: Material, walks: Walks, calibration: Calibration, *
         risk = walks.risks[a:b, 1]
         worth = float(risk.max()) if kind is ReplayKind.QUIET else -float(np.ptp(risk))
         queues[kind].append(((b - a > _LONG, b - a < _SHORT, round(worth, 6), corpus.run_ids[r], i), i))
-    chosen = _take_turns([[i for _, i in sorted(queues[kind])] for kind in ReplayKind], material.tasks[test])
+    order = {kind: [i for _, i in sorted(queues[kind])] for kind in ReplayKind}
+    wanted = [*np.flatnonzero(np.isin(test, quoted)).tolist(), *_one_of_each(material, order[ReplayKind.MISSED])]
+    chosen = _take_turns(list(order.values()), material.tasks[test], wanted)
     there, shown = Counter(kinds), Counter(kinds[i] for i in chosen)
     of = "; ".join(f"{kind}: {shown[kind]:,} of {there[kind]:,}" for kind in ReplayKind if there[kind])
     said = (
-        f"{len(chosen):,} of {count_text(len(test), 'test run')} are shown, chosen by kind in turn ({of}), those first "
-        "whose risk moves most, of quiet ones those whose risk stays lowest; not by how well they look."
+        f"{len(chosen):,} of {count_text(len(test), 'test run')} are shown: those quoted above, a failure without an "
+        f"alarm of each agent or other group that has one, then by kind in turn ({of}), those first whose risk moves "
+        f"most, of quiet ones those whose risk stays lowest; not by how well they look.{_more_caught(there, shown)}"
     )
     return ReplayChoice(np.array(chosen, dtype=np.int64), said if len(test) else "There was no test run.")
 
@@ -207,12 +214,44 @@ def _kind(failed: bool, levels: Sequence[Level], sounds: Level, horizon: int) ->
     return ReplayKind.EARLY if len(levels) - alert > horizon else ReplayKind.LATE
 
 
-def _take_turns(queues: list[list[int]], tasks: NDArray[np.int64]) -> list[int]:
-    """Up to `MOST` entries, one of each queue in turn, preferring tasks not yet taken; then queue by queue."""
+def _one_of_each(material: Material, missed: Sequence[int]) -> list[int]:
+    """The first missed run of each value of each group, of the value with most of them first."""
+    found = list[int]()
+    for name in group_names(material):
+        values = [material.corpus.groups[run].get(name, "") for run in material.test[list(missed)].tolist()]
+        found += [missed[values.index(value)] for value, _ in Counter(values).most_common()]
+    return found
+
+
+def _more_caught(there: Counter[ReplayKind], shown: Counter[ReplayKind]) -> str:
+    """Which share of the failures that are shown raises an alarm, and which of all: a sentence; "" where all are."""
+    failed = (ReplayKind.EARLY, ReplayKind.LATE, ReplayKind.MISSED)
+    (caught, among), (all_caught, all_failed) = (
+        (sum(of[kind] for kind in failed[:2]), sum(of[kind] for kind in failed)) for of in (shown, there)
+    )
+    if caught * all_failed == all_caught * among:
+        return ""
+    often = "more" if caught * all_failed > all_caught * among else "less"
+    return (
+        f" Runs with an alarm are shown {often} often than they come: {caught:,} of the {count_text(among, 'failure')} "
+        f"shown raise one ({share_text(caught / max(among, 1))}), {all_caught:,} of all {all_failed:,} "
+        f"({share_text(all_caught / all_failed)})."
+    )
+
+
+def _take_turns(queues: list[list[int]], tasks: NDArray[np.int64], wanted: Sequence[int]) -> list[int]:
+    """Up to `MOST` entries, the wanted ones first, then one of each queue in turn, preferring tasks not yet taken; then
+    queue by queue."""
     taken: list[list[int]] = [[] for _ in queues]
     waiting = [list(queue) for queue in queues]
     seen: set[int] = set()
     left = MOST
+    for i in list(dict.fromkeys(wanted))[:MOST]:
+        place = next(place for place, queue in enumerate(waiting) if i in queue)
+        waiting[place].remove(i)
+        taken[place].append(i)
+        seen.add(int(tasks[i]))
+        left -= 1
     while left and any(waiting):
         for queue, out in zip(waiting, taken, strict=True):
             if not queue or not left:

@@ -69,11 +69,11 @@ class StateAlarms:
     alarms, from 1, ascending. flags: sentences; what dominates the state besides behaviour. doubt: where test runs did
     otherwise than its risks say, a sentence; else "". faults: behaviours of the catalogue, by name, that hold at first
     alarms on failed runs, each with at how many; faults first, the most frequent before the others. examples: for each
-    of `advised` the most typical step of such an alarm, one line, text from a run; () where texts are left out.
-    clocked: first alarms that came by the number of the step, or by a symbol that no training run had before a late
-    step; by_late_symbol: by the latter alone; by_both: those that would not have come in the range of steps before, but
-    came at a step at which a fault was read. on_threshold: where a risk of the state stands on the threshold, what an
-    alarm there would have done, a sentence; else "".
+    of `advised` the most typical step of such an alarm, one line, text from a run; () where texts are left out. quoted:
+    the runs that they are of, by their numbers. clocked: first alarms that came by the number of the step, or by a
+    symbol that no training run had before a late step; by_late_symbol: by the latter alone; by_both: those that would
+    not have come in the range of steps before, but came at a step at which a fault was read. on_threshold: where a risk
+    of the state stands on the threshold, what an alarm there would have done, a sentence; else "".
     """
 
     state: int
@@ -89,6 +89,7 @@ class StateAlarms:
     doubt: str
     faults: tuple[tuple[str, int], ...]
     examples: tuple[str, ...]
+    quoted: tuple[int, ...] = ()
     clocked: int = 0
     on_threshold: str = ""
     by_late_symbol: int = 0
@@ -189,6 +190,7 @@ def rank_states(
         flags += [mixed[state]] if state in mixed else []
         alarms = [one for one in here if one.failed]
         faults = _faults(material, alarms)
+        typical = [_typical(material, alarms, name) for name, _ in _advised(faults, failed[state])]
         low, middle, high = np.percentile(steps, [10, 50, 90], method="nearest").tolist() if len(steps) else (0, 0, 0)
         found.append(
             StateAlarms(
@@ -204,9 +206,8 @@ def rank_states(
                 flags=tuple(flags),
                 doubt=doubts.get(state, ""),
                 faults=faults,
-                examples=tuple(_example(material, alarms, name) for name, _ in _advised(faults, failed[state]))
-                if examples
-                else (),
+                examples=tuple(_example(material, one) for one in typical) if examples else (),
+                quoted=tuple(one.run for one in typical),
                 clocked=sum(one.by_clock or one.symbol in late_symbols for one in here),
                 on_threshold=_on_threshold(automaton, walks, thresholds, limit, state, horizon),
                 by_late_symbol=sum(not one.by_clock and one.symbol in late_symbols for one in here),
@@ -285,12 +286,16 @@ def _on_threshold(
     )
 
 
-def _example(material: Material, alarms: Sequence[FirstAlarm], fault: str) -> str:
+def _typical(material: Material, alarms: Sequence[FirstAlarm], fault: str) -> FirstAlarm:
     """The alarm at whose step this behaviour holds whose words are most like those of the others."""
     corpus = material.corpus
     shown = [one for one in alarms if corpus.held is not None and corpus.held[one.step, PLACES[fault]]]
     shown.sort(key=lambda one: corpus.run_ids[one.run])
-    one = shown[nearest_first(material.matrix[[one.step for one in shown]])[0]]
+    return shown[int(nearest_first(material.matrix[[one.step for one in shown]])[0])]
+
+
+def _example(material: Material, one: FirstAlarm) -> str:
+    corpus = material.corpus
     line = step_line(corpus.documents.read(one.step, one.step + 1), _QUOTED)
     return f"run {plain(both_ends(corpus.run_ids[one.run], _NAME), _NAME)}, step {one.at}: {line}"
 

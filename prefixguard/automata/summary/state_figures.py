@@ -55,6 +55,12 @@ class StateFigures:
         """Whether readings there rest on another state's evidence, or on few runs at every step."""
         return self.entered and (self.stand_in is not None or self.runs < THIN_RUNS)
 
+    @property
+    def usually(self) -> str:
+        """What stands before the range from `least` to `peak`: "usually " where spans that do not count say a risk
+        outside of it, as one in which no held-out run was; else ""."""
+        return "usually " if min(self.by_clock) < self.least or max(self.by_clock) > self.peak else ""
+
 
 def state_figures(
     automaton: Automaton, cells: NDArray[np.int64] | None = None, base: float | None = None
