@@ -69,7 +69,7 @@ CATALOGUE: Final = (
     Behaviour(
         "messages_in_a_row",
         "fault",
-        "The agent has spoken three times or more in a row, and nothing came in between.",
+        "The agent has spoken three times or more in a row, and nothing new came in between.",
         "Nobody has answered: make a call, or finish.",
         "End the turn after a message, or ask for a call.",
         watch=4,

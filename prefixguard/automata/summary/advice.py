@@ -78,8 +78,8 @@ def changes_of_missed(missed: MissedFailures) -> Iterator[Item]:
         if good and n >= _SO * missed.missed:
             yield (
                 f"Of the failures that raise no alarm {n:,} of {missed.missed:,} end with {what}, as do {good:,} of "
-                f"{missed.successful:,} successes: nothing before tells them.",
-                "To change: check what comes out at the end itself, as the audit tier does.",
+                f"{missed.successful:,} successes: nothing that it reads tells them.",
+                "To change: check what comes out at the end itself, by rules or a large model (prefixguard audit).",
             )
     for one in missed.behaviours[:_MISSED]:
         of = BY_NAME[one.name]

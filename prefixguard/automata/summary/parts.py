@@ -91,12 +91,12 @@ def alarms_by_part(
 
 def joined_parts(parts: Sequence[PartAlarms]) -> tuple[PartAlarms, ...]:
     """Each way to part the runs once: where two groups have the same values with the same figures, as domain and kind
-    of task, their rows are one, named by both."""
+    of task, their rows are one, named by the group."""
     rows = {by: [one for one in parts if one.by == by] for by in dict.fromkeys(one.by for one in parts)}
     same: dict[tuple[PartAlarms, ...], list[str]] = {}
     for by, found in rows.items():
         same.setdefault(tuple(replace(one, by="") for one in found), []).append(by)
-    return tuple(replace(one, by=" and ".join(names)) for found, names in same.items() for one in found)
+    return tuple(replace(one, by=names[-1]) for found, names in same.items() for one in found)
 
 
 def _rows(values: Sequence[str], failed: Sequence[bool]) -> Iterator[tuple[str, list[int]]]:

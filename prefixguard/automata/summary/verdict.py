@@ -49,7 +49,9 @@ def _use(found: AlarmPerformance, ranked: Sequence[StateAlarms]) -> str:
         return f"It {caught}; no fault of the catalogue holds at a third of these alarms."
     what = " and ".join(f"“{BY_NAME[name].title}”" for name, _ in often)
     counts = " and ".join(f"{k:,}" for _, k in often)
-    return f"Use it to stop runs with {what}: it {caught}, and that is what holds at {counts} of the {n:,} it catches."
+    alarms = count_text(n, "alarm")
+    read = f"Such a step is read at {counts} of its {alarms} on failed runs."
+    return f"Use it to stop runs with {what}: it {caught}. {read}"
 
 
 def _in_time(row: AlarmCount) -> str:
@@ -63,7 +65,7 @@ def _not(missed: MissedFailures, parts: Sequence[PartAlarms]) -> Iterator[str]:
             said += f": {missed.alike:,} of them went through the states of a run that succeeded"
         for what, n, good in missed.ends[:1]:
             also = f", as do {good:,} of {missed.successful:,} successes" if good else ""
-            said += f"{'; ' if ':' in said else ': '}{n:,} end so: {what}{also}"
+            said += f"{'; ' if ':' in said else ': '}{n:,} end with {what}{also}"
         yield f"{said}."
     blind = [one for one in joined_parts(parts) if one.failed >= _MANY and not one.caught]
     if blind:
@@ -79,7 +81,10 @@ def _simpler(found: AlarmPerformance) -> Iterator[str]:
     best = max(rows, key=lambda row: (row.caught, row.early), default=None)
     if best is not None:
         alarms = count_text(best.false_alarms, "false alarm")
-        yield f"Of what is simpler, the best is {short_row(best.by)}: {best.caught:,}{_in_time(best)}, at {alarms}."
+        ours = found.rows[0]
+        no_worse = best.caught >= ours.caught and best.false_alarms <= ours.false_alarms
+        said = f"Of what is simpler, the best is {short_row(best.by)}: {best.caught:,}{_in_time(best)}, at {alarms}"
+        yield f"{said}{': it does no worse, so prefer it' if no_worse else ''}."
 
 
 def short_row(by: str) -> str:
