@@ -29,8 +29,8 @@ def test_what_it_is_good_for_and_what_not_is_said_from_its_figures() -> None:
         "Use it to stop runs with “errors in a row”: it catches 41 of 82 failed runs, 38 with a step left, at 5 false "
         "alarms on 158 successful runs. Such a step is read at 28 of its 28 alarms on failed runs. It does not foresee "
         "the other 41: 30 of them went through the states of a run that succeeded; 33 end with writes: "
-        "book_reservation, as do 120 of 158 successes. Of what is simpler, the best is the plain rule: 25, 22 with a step "
-        "left, at 15 false alarms."
+        "book_reservation, as do 120 of 158 successes. Of what is simpler, the best is the plain rule: 25, 22 with a "
+        "step left, at 15 false alarms."
     )
     none = tuple(replace(one, faults=(("reads", one.failed),)) for one in IT.ranked)
     said = verdict_of(MEASURED, IT.fidelity, none, replace(IT.missed, alike=3), ())
