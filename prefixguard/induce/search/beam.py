@@ -14,11 +14,13 @@ from prefixguard.induce.search.objective import Judgement, judge
 from prefixguard.stepview import canonical
 
 #: Candidates that are judged on all runs, and those of them that are edited.
-WIDTH, EDITED = 14, 5
+WIDTH, EDITED = 14, 3
+#: Edits that are judged on all runs: those that read a part of them best, none of them much worse than before.
+LIKELY, _WORSE = 8, 0.03
 #: Candidates of one layout among them.
 _ALIKE = 2
-#: Candidates that are looked at whatever the work.
-LEAST_LOOKED_AT = 16
+#: Candidates that are looked at whatever the work, and at most.
+LEAST_LOOKED_AT, MOST_LOOKED_AT = 16, 120
 #: Work of one search, see `Evidence.work`, half of it for looking at candidates. Work and not time, so that a slow or
 #: busy machine finds what a fast and idle one does.
 MOST_WORK = 8_000.0
@@ -78,7 +80,7 @@ def _looked_at(sources: Iterable[Iterator[Candidate]], evidence: Evidence, bound
     unseen = iter(sources)
     hopes: list[tuple[float, Iterator[Candidate]]] = []
     for n in count():
-        is_over = bound.left() <= 0.5 * MOST_WORK
+        is_over = bound.left() <= 0.5 * MOST_WORK or n >= MOST_LOOKED_AT
         if is_over and n >= LEAST_LOOKED_AT:
             return
         source = next(unseen, None) if not is_over or not hopes else None
@@ -111,12 +113,18 @@ def _climb(start: Scored, evidence: Evidence, bound: _Bound, keep: float) -> Sco
     """The best that single edits lead to, one after the other. keep: work that is left for others."""
     best = start
     while bound.left() > keep:
-        tried = [best]
-        for candidate in (*_others(best.candidate), *(replace(best.candidate, spec=s, blocks=()) for s in _late(best))):
+        tried = []
+        for candidate in (
+            best.candidate, *_others(best.candidate),
+            *(replace(best.candidate, spec=s, blocks=()) for s in _late(best)),
+        ):  # fmt: skip
             if bound.left() <= keep:
                 break
-            tried.append(Scored(candidate, judge(candidate.spec, evidence)))
-        better = max(tried, key=lambda one: one.total)
+            tried.append(Scored(candidate, judge(candidate.spec, evidence, quick=True)))
+        least = tried[0].total - _WORSE if tried else 0.0
+        likely = sorted((one for one in tried[1:] if one.total > least), key=lambda one: -one.total)
+        judged = [replace(one, judgement=judge(one.candidate.spec, evidence)) for one in likely[:LIKELY]]
+        better = max([best, *judged], key=lambda one: one.total)
         if better.total < best.total + _LEAST_GAIN:
             if not best.candidate.blocks:
                 return best

@@ -307,6 +307,7 @@ def _inner_of(node: Node) -> Iterator[Node]:
         if found.kind == "json":
             lists, inside = {i: opened_json(v) for i, v in found.values.items()}, INSIDE
         lists = {i: v for i, v in lists.items() if isinstance(v, list) and v and isinstance(v[0], dict | list)}
+        lists = {i: v for i, v in lists.items() if not is_attributes(v)}
         if not lists or (len(lists) < 0.5 * len(found.values) and not found.is_mixed):
             continue
         base = spell(node.each or "@", place) + inside

@@ -172,7 +172,8 @@ class Evidence:
                     mine.append(FoundRun(document.path, one, scope))
             except Exception:  # a sample may be of another format: it has no runs here
                 continue
-            per.append(mine)
+            per += [mine] if mine else []
+        per = [per[i * len(per) // MOST_RUNS] for i in range(MOST_RUNS)] if len(per) > MOST_RUNS else per
         turns = [runs[i] for i in range(MOST_RUNS) for runs in per if i < len(runs)]
         return turns[:MOST_RUNS]
 

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from os.path import commonprefix
+from statistics import median
 from typing import Any
 
 from prefixguard.induce.search.columns import Field, Node, is_time, opened_json
 from prefixguard.induce.search.places import Place
 from prefixguard.induce.search.spoken_calls import placed, spoken_calls
-from prefixguard.induce.search.spoken_names import role_of, value_of
+from prefixguard.induce.search.spoken_names import code_share, prose_share, role_of, speaks, value_of
 from prefixguard.lexicon import Meaning, affinity, path_names
-from prefixguard.stepview import MISSING
+from prefixguard.stepview import MISSING, canonical
 from prefixguard.stepview.values import read_json_or_literal
 
 #: Calls that stand in one text, as people write them: tool, and arguments.
@@ -23,6 +24,8 @@ CALL_TEXTS = (
     (r"(?s)^\s*(\w+)\[.*\]\s*$", r"(?s)^\s*\w+\[(.*)\]\s*$"),
     (r"(?s)^\s*(\w[\w.]*)\(.*\)\s*$", r"(?s)^\s*\w[\w.]*\((.*)\)\s*$"),
 )
+#: Half of the texts of commands are no longer, in code points.
+LONGEST_COMMAND = 160
 #: Names that spell the tool and the arguments inside JSON, tried where a string or tag holds a call.
 _IN_JSON = (Meaning.TOOL, Meaning.ARGUMENTS)
 
@@ -184,6 +187,7 @@ def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
     given = [
         f for f in node.fields.values()
         if f.kind in ("object", "json") and f.place and not _is_wrapper(f) and not _holds_lists(f)
+        and not (_holds_no_text(f) and not (names and affinity(f.name, Meaning.ARGUMENTS) >= 0.5))
     ]  # fmt: skip
     given += _completed(given, node)
     for tool in tools:
@@ -231,10 +235,19 @@ def _is_number(one: Field) -> bool:
 
 
 def _holds_lists(one: Field) -> bool:
-    """Do most of the objects hold a list of several objects: messages, and no arguments?"""
+    """Do most of the objects hold a list of several objects, or lists of one length: a history, and no arguments?"""
     values = [v for v in islice(one.values.values(), 50) if isinstance(v, dict)]
-    lists = sum(any(isinstance(i, list) and len(i) > 1 and isinstance(i[0], dict) for i in v.values()) for v in values)
-    return lists > 0.4 * max(1, len(values))
+    lists = [[i for i in v.values() if isinstance(i, list) and i] for v in values]
+    several = sum(any(len(i) > 1 and isinstance(i[0], dict) for i in inner) for inner in lists)
+    columns = sum(len(inner) > 1 and len(set(map(len, inner))) == 1 for inner in lists)
+    return several > 0.4 * max(1, len(values)) or columns > 0.6 * max(1, len(values))
+
+
+def _holds_no_text(one: Field) -> bool:
+    """Are the objects figures and flags alone, as counts and costs are?"""
+    values = [v if isinstance(v, dict) else opened_json(v) for v in islice(one.values.values(), 50)]
+    texts = [canonical(list(v.values()) if isinstance(v, dict) else v) for v in values]
+    return not any('"' in text or "[" in text[1:] for text in texts)
 
 
 def _is_wrapper(one: Field) -> bool:
@@ -363,7 +376,7 @@ def _spoken(node: Node, names: bool) -> Iterator[CallForm]:
     """Calls in what an agent says: a block of code, a line with a name and arguments, labels, tags; or all of a field
     whose name says that it is called."""
     fields = [one for one in node.fields.values() if one.kind in ("text", "word") and one.share >= 0.5 and one.place]
-    calling = {one.place for one in fields if names and role_of(str(one.place[-1])) == "call"}
+    calling = {one.place for one in fields if _is_called(one, names)}
     long = [one for one in node.fields.values() if one.kind == "text" and one.share >= 0.5]
     long = sorted(long, key=lambda one: -sum(len(str(v)) for v in islice(one.values.values(), 100)))[:2]
     for one in {f.place: f for f in (*(f for f in fields if f.place in calling), *long)}.values():
@@ -384,6 +397,26 @@ def _spoken(node: Node, names: bool) -> Iterator[CallForm]:
                 node, tool, given, covers, (one.place,), worth, rest=rest or {"const": ""}, back=back,
                 test=placed(form.test, one.name, "@.body"),
             )  # fmt: skip
+
+
+def _is_called(one: Field, names: bool) -> bool:
+    """Does its name say that all of it is called, or do its texts, where the name says nothing?"""
+    role = role_of(str(one.place[-1])) if names else ""
+    known = role or (names and affinity(one.name, Meaning.TEXT) >= 0.6)
+    return role == "call" or (not known and _commands(one))
+
+
+def _commands(one: Field) -> bool:
+    """Do the texts look like what is executed: short, each a command of few that come again, or code, and no prose?"""
+    texts = [text for text in islice(one.values.values(), 400) if isinstance(text, str)]
+    in_list = any(str(step).startswith("[") for step in one.place)  # the first of many is no step
+    if in_list or not texts or median(map(len, texts)) > LONGEST_COMMAND or prose_share(texts) > 0.3:
+        return False
+    firsts = [found[0] for text in texts if (found := re.match(r"[\w./~-]+", text.strip()))]
+    several = sum(" " in text.strip() for text in texts) >= 0.3 * len(texts)
+    known = [n for first, n in Counter(firsts).items() if n >= 3 and not speaks(first)]
+    several = several and len(known) != 1  # what begins with one word all the time is a label
+    return several and (sum(known) >= 0.8 * len(texts) or code_share(texts) >= 0.4)
 
 
 _TAG = re.compile(r"(?s)<(\w+)>\s*\{.*\}\s*</(\w+)>")

@@ -57,13 +57,14 @@ class Layout:
 
     @property
     def likely(self) -> float:
-        """The prior of its candidates: less where the elements of a document that is a list make one run together."""
-        path = (
-            self.events.get("flatten", [self.events.get("path")])[0] if isinstance(self.events, dict) else self.events
-        )
+        """The prior of its candidates: less where the elements of a document that is a list make one run together, or
+        elements are left out."""
+        of = self.events if isinstance(self.events, dict) else {"path": self.events}
+        path = next(iter((*of.get("flatten", ()), *of.get("zip", {}).values(), of.get("path"))))
         crossed = "runs" not in self.container and isinstance(path, str) and path.startswith("$[*]") and path != "$[*]"
         inner = isinstance(self.events, dict) and "flatten" in self.events and path == "$[*]"
-        return -1.5 if crossed or inner else 0.5
+        left = 1 - self.share if "group_by" in self.container else 0.0
+        return -1.5 if crossed or inner else 0.5 - 10 * left
 
     @property
     def sight(self) -> str:
@@ -416,9 +417,9 @@ def _grouped(evidence: Evidence) -> Iterator[Layout]:
             container: dict[str, Any] = {"format": form, "files": narrow(holding, others)}
             if place:
                 container["elements"] = spell("@", place)
-            for group, worth in _groups(below, evidence):
+            for group, worth, share in _groups(below, evidence):
                 prior = 1.4 + worth - 0.1 * len(place) - 0.5 * (kind is Kind.JSON)
-                yield Layout({**container, "group_by": group}, "$.events[*]", prior, f"grouped by {group}", share=1.0)
+                yield Layout({**container, "group_by": group}, "$.events[*]", prior, f"grouped by {group}", share=share)
             if kind is not Kind.JSON:
                 more = 1.3 + 0.2 * (len(holding) > 1)
                 yield Layout({**container, "group_by": {"file": "path"}}, "$.events[*]", more, "a file", share=1.0)
@@ -439,9 +440,10 @@ def _csv_tables(evidence: Evidence) -> list[tuple[SampleFile, Any]]:
 _Holder = tuple[str, int]
 
 
-def _groups(elements: Sequence[tuple[_Holder, dict[str, Any]]], evidence: Evidence) -> list[tuple[Any, float]]:
+def _groups(elements: Sequence[tuple[_Holder, dict[str, Any]]], evidence: Evidence) -> list[tuple[Any, float, float]]:
     """Fields that gather elements into runs: ids that several share, in every element, and that differ. What most of
-    the lists have, such as names of speakers, gathers parts of different runs."""
+    the lists have, such as names of speakers, gathers parts of different runs. With the
+    worth of each, and the share of the elements that have it."""
     values: dict[Place, list[tuple[_Holder, Any]]] = defaultdict(list)
     holders = len({holder for holder, _ in elements})
     for holder, element in elements:
@@ -473,7 +475,7 @@ def _groups(elements: Sequence[tuple[_Holder, dict[str, Any]]], evidence: Eviden
         worth = 0.4 * (digits > 0.7) + 0.3 * long + 0.2 * texts + 0.6 * alone + 0.6 * named - 0.1 * len(place)
         if (texts and digits > 0.5) or alone > 0.9 or named >= 0.8:  # a number that comes again elsewhere is a count
             group = path if other is None else {"first": [path, spell("@", other)]}
-            out.append((group, worth - 0.6 * (alone < 0.7)))
+            out.append((group, worth - 0.6 * (alone < 0.7), 1.0 if other is not None else len(found) / n))
     return sorted(out, key=lambda item: -item[1])[:3]
 
 

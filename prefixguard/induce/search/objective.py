@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,7 @@ from prefixguard.induce.search.columns import opened_json
 from prefixguard.induce.search.evidence import MOST_EVENTS, Evidence, FoundRun
 from prefixguard.induce.search.naming import named_parts, named_runs
 from prefixguard.induce.search.speakers import Part, part_of
+from prefixguard.induce.search.spoken_names import LEAST_OWN, own_share
 from prefixguard.lexicon import words as name_words
 from prefixguard.stepview import Adapter, StepRecord, canonical
 from prefixguard.stepview.events import expand, opened
@@ -101,14 +103,14 @@ def _judge(spec: Mapping[str, Any], evidence: Evidence, quick: bool) -> Judgemen
     runs = evidence.runs(adapter)
     if not runs:
         return Judgement(0.0, why="no run is found")
-    read = [_read(adapter, run, evidence, quick) for run in (runs[:6] if quick else runs)]
+    read = [_read(spec, adapter, run, evidence, quick) for run in (runs[:6] if quick else runs)]
     evidence.work += _MAKING + sum(1 + len(one.records) / 16 + (len(one.said) + len(one.told)) / 400 for one in read)
     whole = _terms(read)
     if not quick:
         whole["whole"] *= _inside_runs(adapter, runs, read, evidence)
     terms = dict(whole)
     thirds = [[one for i, one in enumerate(read) if (i % 3 == 2) == held] for held in (False, True)]
-    if all(len(part) >= 2 for part in thirds):
+    if not quick and all(len(part) >= 2 for part in thirds):
         mine, held = map(_terms, thirds)
         terms["stable"] = 1 - sum(abs(mine[name] - held[name]) for name in mine) / len(mine)
     else:
@@ -127,7 +129,7 @@ class _RunReading:
     """One run, read. said: words of the raw run; told: of its events; texts: by their hash, with their words; inner:
     share of the events' words that stand in long lists inside them; events, skipped, late: counted by the interpreter.
     unheard: the run ends with something that arrived, and no act of the agent behind it. is_log: it is one text, in
-    which what is said twice stands twice."""
+    which what is said twice stands twice. beside: one event holds the call and what was seen before it."""
 
     records: list[StepRecord]
     said: Counter[str]
@@ -140,13 +142,15 @@ class _RunReading:
     late: int = 0
     unheard: bool = False
     is_log: bool = False
+    beside: bool = False
 
 
-def _read(adapter: Adapter, run: FoundRun, evidence: Evidence, quick: bool) -> _RunReading:
+def _read(spec: Mapping[str, Any], adapter: Adapter, run: FoundRun, evidence: Evidence, quick: bool) -> _RunReading:
     most = MOST_EVENTS // 3 if quick else MOST_EVENTS
     is_log = adapter.program.events.split is not None
     out = _RunReading([], *said(run.found.run, evidence, most, is_log), is_log=is_log)
     out.file = run.file
+    out.beside = any(rule["emit"] in ("call", "step") and "observation" in rule for rule in spec["rules"])
     try:
         events = evidence.events(adapter, run)[:most]
         out.told, out.inner = (out.said, 0.0) if is_log else said_by(events, evidence, run, adapter, most)
@@ -182,7 +186,7 @@ def said(value: Any, evidence: Evidence, most: int, is_log: bool = False) -> tup
         for text in _texts(value["body"] if is_text else value, most):
             if hash(text) in seen:
                 continue
-            found = words(text)
+            found: Sequence[str] = words(text)
             if is_log:
                 found = [word for word in _WORD.findall(text[:LONGEST_LOG].lower()) if not word.isdigit()]
             seen[hash(text)] = len(found)
@@ -230,11 +234,12 @@ def _placed_texts(value: Any, most: int, depth: int = 0) -> Iterator[tuple[bool,
         yield from ((isinstance(value, list), text) for text in _texts(value, most, depth))
 
 
-def words(text: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def words(text: str) -> tuple[str, ...]:
     """Words of a text, clipped to head and tail as fields of records are."""
     if len(text) > _HEAD + _TAIL:
         text = f"{text[:_HEAD]} {text[-_TAIL:]}"
-    return _WORD.findall(text.lower())
+    return tuple(_WORD.findall(text.lower()))
 
 
 def _texts(value: Any, most: int, depth: int = 0) -> Iterator[str]:
@@ -347,17 +352,26 @@ def _answered(read: Sequence[_RunReading], n_calls: int) -> float:
     if not n_calls:
         return 0.4
     answered = 0.0
+    own, own_seen = _own_spoken(read)
     for one in read:
         for i, record in enumerate(one.records):
             if record.tool in ("", "respond"):
                 continue
             behind = one.records[i + 1].observation if i + 1 < len(one.records) else ""
-            told = record.result and not _echoes(record)
+            told = record.result and not own and not _echoes(record)
             before = one.records[i - 1] if i else record
             same = before.result == record.result and before.arguments != record.arguments  # it may answer no call
             last = i + 1 == len(one.records) and not record.result
-            answered += (0.7 if same else 1.0) if told or last else 0.4 if behind else 0.0
+            answered += (0.7 if same else 1.0) if told or last else 0.4 if behind and not own_seen else 0.0
     return answered / (n_calls + sum(one.late for one in read))
+
+
+def _own_spoken(read: Sequence[_RunReading]) -> tuple[bool, bool]:
+    """Does somebody speak of itself in most results, and in most of what steps have seen before their call? What comes
+    back from a call says no `I will`."""
+    records = [record for one in read for record in one.records]
+    seen = [record.observation for record in records if record.observation] if read[0].beside else []
+    return own_share([r.result for r in records if r.result]) >= LEAST_OWN, own_share(seen) >= LEAST_OWN
 
 
 def _echoes(record: StepRecord) -> bool:
@@ -366,6 +380,7 @@ def _echoes(record: StepRecord) -> bool:
     if len(said) < 3 or len(given) < 2:
         return False
     whole = len(said & given) >= 0.9 * len(given) and set(words(record.tool)) <= said
+    whole = whole and len(said) <= 3 * len(given) + 5
     return whole or len(said & given) >= 0.9 * len(said)
 
 
@@ -406,7 +421,9 @@ def _arguments(calls: Sequence[StepRecord]) -> float:
     worth = 0.0
     for record in calls:
         text = record.arguments
-        worth += 1.0 if text[:2] == '{"' and text[-1:] == "}" else 0.5 if text in ("", "{}") else 0.9
+        spelled = text[:2] == '{"' and text[-1:] == "}"
+        measured = spelled and ':"' not in text and "[" not in text  # figures alone are seldom what one asks for
+        worth += 0.6 if measured else 1.0 if spelled else 0.5 if text in ("", "{}") else 0.9
     return worth / len(calls)
 
 
@@ -414,17 +431,18 @@ def _turns(read: Sequence[_RunReading]) -> float:
     """Between two acts one thing arrives, a result or something else; the first act of a run has seen something; a
     record is of an agent, and so is the end."""
     pairs = between = starts = acts = n = 0.0
+    own, own_seen = _own_spoken(read)
     for one in read:
         records = one.records
         if not records:
             continue
-        starts += bool(records[0].observation)
+        starts += bool(records[0].observation) and not own_seen
         for i, record in enumerate(records):
             n += 1
             acts += bool(record.action or record.tool not in ("", "respond"))
             if i:
                 pairs += 1
-                result, seen = bool(records[i - 1].result), bool(record.observation)
+                result, seen = bool(records[i - 1].result) and not own, bool(record.observation) and not own_seen
                 other = bool(record.agent) and record.agent != records[i - 1].agent  # another one spoke
                 between += 1.0 if result != seen or (other and not result) else 0.5 if result else 0.0
     if not n:

@@ -19,20 +19,11 @@ MOST_WORDS, LONGEST_WORD = 16, 80
 LEAST_MASS = 0.02
 #: What broke off before anybody judged: neither side, where both sides are told.
 _BROKEN = frozenset(
-    (
-        "error",
-        "errored",
-        "crash",
-        "crashed",
-        "abort",
-        "aborted",
-        "cancelled",
-        "canceled",
-        "invalid",
-        "killed",
-        "skipped",
-    )
-) | {"err", "infra", "infrastructure", "broken", "interrupted", "exception"}
+    """
+    error errored crash crashed abort aborted cancelled canceled invalid killed skipped err infra infrastructure broken
+    interrupted exception
+    """.split()  # noqa: SIM905, a list would be longer
+)
 _WON = ("success", "succeeded", "passed", "pass", "resolved", "solved", "correct", "completed", "true")
 _LOST = ("failure", "failed", "fail", "unresolved", "unsolved", "incorrect", "error", "wrong", "false")
 #: Signs that stand for words.
@@ -175,7 +166,8 @@ def _texts(values: Sequence[Any], name: str) -> list[SidesForm]:
         found.append(_of_words(values, counts, signs, (2.5 if both else 0.5) - 3 * (1 - spoken), what))
     if len(sided) == 1 and len(unknown) == 1 and len(counts) == 2:
         pair = {**signs, unknown[0]: -min(sided)}
-        found.append(_of_words(values, counts, pair, 0.8, "two values, one of them a known word", True))
+        odds = 0.8 if all(word.count(" ") < 3 for word in counts) else -0.2  # sentences are seldom verdicts
+        found.append(_of_words(values, counts, pair, odds, "two values, one of them a known word", True))
     if not sided and len(unknown) == 2 and min(counts[word] for word in unknown) > 1:
         for good, bad in (sorted(unknown), sorted(unknown)[::-1]):
             found.append(_of_words(values, counts, {good: 1, bad: -1}, -1.0, "two values, neither a known word", True))

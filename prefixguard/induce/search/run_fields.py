@@ -27,8 +27,8 @@ Keys = tuple[str | None, ...]
 @dataclass(frozen=True, slots=True)
 class Weighed:
     """A candidate. spec: of the outcome, or of the task. says: of each run its side (1, -1, 0), or its task.
-    odds: natural logarithm. confidence: the probability, once rivals were looked at. assumed: one of its parts is a
-    guess whatever the odds."""
+    odds: natural logarithm. confidence: the probability, once rivals were looked at; at most `most`. assumed: one of
+    its parts is a guess whatever the odds."""
 
     spec: Any
     says: tuple[Any, ...]
@@ -37,6 +37,7 @@ class Weighed:
     column: Values
     confidence: float = 0.0
     assumed: bool = False
+    most: float = 1.0
 
     @property
     def label(self) -> str:
@@ -47,14 +48,15 @@ class Weighed:
         return of if isinstance(of, str) else canonical(of)
 
 
-def ranked(found: Iterable[Weighed], agrees: Callable[[Any, Any], bool]) -> list[Weighed]:
-    """Readings, likeliest first, each by its likeliest candidate, with its probability."""
+def ranked(found: Iterable[Weighed], agrees: Callable[[Any, Any], bool], none: float = 1.0) -> list[Weighed]:
+    """Readings, likeliest first, each by its likeliest candidate, with its probability. none: the weight of "none of
+    these"."""
     readings: list[Weighed] = []
     for one in sorted(found, key=lambda one: -one.odds):
         if not any(agrees(one.says, other.says) for other in readings):
             readings.append(one)
-    total = 1.0 + sum(exp(one.odds) for one in readings)
-    return [replace(one, confidence=exp(one.odds) / total) for one in readings]
+    total = none + sum(exp(one.odds) for one in readings)
+    return [replace(one, confidence=min(one.most, exp(one.odds) / total)) for one in readings]
 
 
 def is_prose(column: Values) -> bool:

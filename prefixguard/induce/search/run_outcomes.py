@@ -11,13 +11,16 @@ from typing import Any
 from prefixguard.induce.search.outcome_forms import SidesForm, forms_of
 from prefixguard.induce.search.run_fields import Keys, Sides, Weighed, ranked
 from prefixguard.induce.search.seen_runs import SeenRun, Values
-from prefixguard.lexicon import Meaning, affinity, path_names, polarity, says_something, words
+from prefixguard.lexicon import Meaning, affinity, is_foreign, path_names, polarity, says_something, words
 from prefixguard.stepview import MISSING, canonical
 
 #: Candidates that are compared with each other.
 MOST_WEIGHED = 120
 #: Share of the runs whose text tells their points, from which on the others have none.
 _MOSTLY = 0.8
+#: Weight of "no place tells it" where no name says anything. A flag may be any flag there: unless the values alone
+#: speak with these odds, its probability stays below the one with which a question that nobody answers is decided.
+_UNNAMED, _TELLING, _MOST_UNNAMED = 0.4, 0.8, 0.49
 #: Stands for null where others have a kind of failure.
 _NO_FAULT = "none"
 
@@ -34,6 +37,7 @@ def outcomes_of(
     success: the value that a person says is one."""
     found = []
     marks = _marks(columns, names)
+    speak = names and _speak(columns)
     for column in [*columns, *_either(columns), *_never_given(_as_numbers(columns))]:
         if column.near == "shared":
             continue
@@ -43,9 +47,10 @@ def outcomes_of(
             if longest is not None:
                 column, form = longest
             odds = form.odds + _outcome_odds(column, form, runs, tasks, names)
-            found.append(
-                Weighed(_outcome(column, form), form.sides, odds, form.why, column, assumed=form.assumed)
-            )  # fmt: skip
+            told = (form.odds >= _TELLING and not form.assumed) or (names and _outcome_name(column) >= 1.5)
+            is_word = speak and (not column.name or says_something(column.name))
+            most = 1.0 if told or is_word else _MOST_UNNAMED
+            found.append(Weighed(_outcome(column, form), form.sides, odds, form.why, column, 0.0, form.assumed, most))
     for column in _faults(columns) if names else ():
         sides = tuple(0 if value is MISSING else 1 if value == _NO_FAULT else -1 for value in column.values)
         why = f"a kind of failure, or none: {sides.count(1)} of {len(sides)} have none"
@@ -54,7 +59,13 @@ def outcomes_of(
         found.append(Weighed(_outcome(column, form), sides, odds, why, column))
     found = sorted(found, key=lambda one: -one.odds)[:MOST_WEIGHED]
     found = [replace(one, odds=one.odds + 0.3 * min(2, _seconded(one, found))) for one in found]
-    return ranked(found, _agree)
+    return ranked(found, _agree, 1.0 if speak else _UNNAMED)
+
+
+def _speak(columns: Sequence[Values]) -> bool:
+    """Are the names of places words that are known? Else that none is called an outcome says nothing."""
+    names = [column.name for column in columns if column.place or column.near == "beside"]
+    return any(map(says_something, names)) and not is_foreign(path_names(name)[-1] for name in names if name)
 
 
 #: Share of the runs that may end without being told how, and of the others that are shorter than half of these.
@@ -166,22 +177,7 @@ def _as_text(column: Values, form: SidesForm) -> dict[str, Any]:
 
 
 #: What a number is called from which on something is enough.
-_ENOUGH = {
-    *(
-        "threshold",
-        "mark",
-        "required",
-        "minimum",
-        "min",
-        "pass",
-        "passing",
-        "cutoff",
-        "bar",
-        "least",
-        "needed",
-        "enough",
-    )
-}
+_ENOUGH = frozenset("threshold mark required minimum min pass passing cutoff bar least needed enough".split())  # noqa: SIM905
 
 
 def _marks(columns: Sequence[Values], names: bool) -> Sequence[tuple[Sequence[Any], Any]]:
@@ -196,7 +192,7 @@ def _marks(columns: Sequence[Values], names: bool) -> Sequence[tuple[Sequence[An
 _PLACES = {
     "run": 0.0,
     "list": 0.5,
-    "beside": 0.0,
+    "beside": 0.4,
     "file": -0.8,
     "piece": -0.8,
     "last": 0.3,

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import re2
@@ -83,9 +84,20 @@ def spoken_calls(texts: Sequence[str], at: Any = "@.body", most: int = 4, called
     says that the texts are calls.
     """
     step = max(1, -(-len(texts) // MOSTTEXTS))
-    kept = [text[:LONGEST].encode("utf-8", "replace").decode() for text in texts[::step] if text.strip()]
-    if not kept:
-        return []
+    kept = tuple(text[:LONGEST].encode("utf-8", "replace").decode() for text in texts[::step] if text.strip())
+    out: list[SpokenCall] = []
+    for one in _found(kept, called) if kept else ():
+        names = {name for name, _ in one.tools}
+        if all(names != {name for name, _ in other.tools} for other in out):
+            tool, arguments, said, result = (placed(v, at) for v in (one.tool, one.arguments, one.said, one.result))
+            out.append(SpokenCall(tool, arguments, said, result, one.tools, one.share, one.sure, one.why))
+    return out[:most]
+
+
+@lru_cache(maxsize=256)
+def _found(texts: tuple[str, ...], called: bool) -> list[SpokenCall]:
+    """All forms, the surest first."""
+    kept = list(texts)
     found: list[SpokenCall] = []
     for frame in call_frames(kept, called):
         inner = _texts(frame.inner, kept)
@@ -98,14 +110,7 @@ def spoken_calls(texts: Sequence[str], at: Any = "@.body", most: int = 4, called
             continue
         for body in _BODIES:
             found.extend(body(frame, inner, len(kept)))
-    found.sort(key=lambda one: -one.score)
-    out: list[SpokenCall] = []
-    for one in [one for one in found if one.score > 0.1]:
-        names = {name for name, _ in one.tools}
-        if all(names != {name for name, _ in other.tools} for other in out):
-            tool, arguments, said, result = (placed(v, at) for v in (one.tool, one.arguments, one.said, one.result))
-            out.append(SpokenCall(tool, arguments, said, result, one.tools, one.share, one.sure, one.why))
-    return out[:most]
+    return sorted((one for one in found if one.score > 0.1), key=lambda one: -one.score)
 
 
 def _texts(value: Any, texts: list[str]) -> list[str]:
@@ -247,6 +252,9 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
         if len(matches) < max(1, 0.25 * len(texts), LEAST * total):
             continue
         names = [match.group(1) for match in matches]
+        of_shell = sum(name in _PROGRAMS for name in names) >= 0.3 * len(names)
+        if frame.name not in ("", NAMELESS) and frame.why.startswith("a block") and of_shell:
+            continue  # of a language: the tool is its shell
         if not closing and opening == opens:  # nothing but a word and what follows: speech has that too
             if frame.name == NAMELESS:  # a block without a language holds a command
                 sure = max(sure, 0.9)
@@ -258,6 +266,10 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
         if arrow is None:
             parts[2] = None
         yield from _made(frame, parts[0], parts[1], names, total, min(0.95, sure), around, result=parts[2])
+
+
+#: Programs that any shell runs.
+_PROGRAMS = frozenset("cat cd cp curl cut echo find git grep head ls mkdir mv pip python python3 pytest rm sed".split())  # noqa: SIM905
 
 
 #: Words between a command and what it is given.

@@ -70,6 +70,11 @@ def value_of(spec: Any) -> Callable[[str], Any]:
     return run
 
 
+def speaks(word: str) -> bool:
+    """Is it a word that joins others in a sentence?"""
+    return word.lower() in _FUNCTION_WORDS
+
+
 def names_share(names: Sequence[str]) -> float:
     """How much the names look like tools', in [0, 1]: few, repeated, no function words of English, no sentences."""
     if not names:
@@ -94,6 +99,17 @@ def reads_as_prose(text: str) -> bool:
         return False
     share = sum(word.lower() in _FUNCTION_WORDS for word in found) / len(found)
     return share > 0.28 or (share > 0.12 and shown.rstrip().endswith((".", "!", "?", ":")))
+
+
+#: From this share of the texts on it is the agent that says them.
+LEAST_OWN = 0.5
+_OWN = re.compile(r"(?i)\b(?:i|i'll|i'm|i've|let me|let's|we|my)\b")
+
+
+def own_share(texts: Sequence[str]) -> float:
+    """Share of the texts that begin as one who acts says what it does and thinks, in [0, 1]; 0 for none."""
+    some = texts[:: max(1, len(texts) // 200)]
+    return sum(bool(_OWN.search(text[:300])) for text in some) / len(some) if some else 0.0
 
 
 def prose_share(texts: Sequence[str]) -> float:

@@ -418,6 +418,3 @@ def _holds(test: Any, value: Any) -> bool:
     if "type" in test:
         return isinstance(value, int | float) and not isinstance(value, bool)
     return value not in (None, "", [], {})
-
-
-__all__ = ["StatusForm", "infer_status"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from prefixguard.induce.induction import SURE
 from prefixguard.induce.proposal import Choice, take_first
 from prefixguard.induce.samples import open_samples
 from prefixguard.induce.search.evidence import Candidate, Evidence
@@ -233,6 +234,19 @@ def test_two_samples_are_enough_for_what_is_named(tmp_path: Path) -> None:
 def test_without_names_the_values_decide(tmp_path: Path) -> None:
     runs = many(12, k1=lambda i: f"q{i % 4}", k2=lambda i: "failed" if i % 3 else "passed", k3=lambda i: i)
     assert Folder(tmp_path, {"a.json": runs}, names=False).outcomes() == "sff" * 4
+
+
+@pytest.mark.parametrize(
+    ("told", "is_open"),
+    [([True, False], True), ([1, 0], True), (["correct", "incorrect"], False), ([1.0, 0.0], False)],
+    ids=["a flag", "a bit", "words", "a score"],
+)
+def test_a_flag_without_a_name_that_says_anything_stays_a_question(
+    tmp_path: Path, told: list[Any], is_open: bool
+) -> None:
+    runs = many(12, k1=lambda i: f"a{i}", k7=lambda i: told[i % 3 == 0])
+    (outcome,) = (one for one in Folder(tmp_path, {"a.json": runs}).part.mapped if one.field == "outcome")
+    assert (outcome.confidence < SURE) == is_open
 
 
 def test_a_file_of_another_format_is_named_and_counted(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import sys
 import time
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from prefixguard.induce.search.door import propose_by_search
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.families import events
 from prefixguard.induce.search.objective import judge
-from prefixguard.stepview import load_adapter
+from prefixguard.stepview import Adapter, load_adapter
 
 ROOT = Path(__file__).parents[3]
 SAMPLES = ROOT / "tests" / "induce" / "samples"
@@ -138,6 +138,17 @@ def _spend(seconds: float) -> None:
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass
+
+
+def test_the_runs_that_are_judged_are_of_all_parts_of_the_samples(tmp_path: Path) -> None:
+    for n in range(60):
+        (tmp_path / f"{n:02}.json").write_text(json.dumps({"steps": [{"role": "user", "content": f"go {n}"}]}))
+    evidence = Evidence(open_samples(tmp_path))
+    spec = {"schema": "prefixguard/adapter/v1", "name": "a", "version": "1.0.0", "container": {"format": "json"}}
+    adapter = Adapter({**spec, "events": "$.steps[*]", "rules": [{"emit": "observe", "observation": "@.content"}]})
+    files = [int(run.file[:2]) for run in evidence.runs(adapter)]
+    assert len(files) == 24 and max(b - a for a, b in pairwise(files)) <= 3 and files[-1] > 55
+    evidence.close()
 
 
 def test_without_names_it_still_reads(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.forms import CallForm, TextForm, calls_of, complement, objects_of, texts_of, together
 from prefixguard.induce.search.layouts import Layout, layouts
 from prefixguard.induce.search.speakers import Part, part_of
+from prefixguard.induce.search.spoken_names import LEAST_OWN, own_share
 from prefixguard.lexicon import Meaning, affinity
 
 #: Ways to read the call that are tried for a layout.
@@ -81,7 +82,8 @@ def _part(text: TextForm, i: int, at: int, names: bool, beside: bool) -> str:
             if thought >= result:
                 return "action"
             return "result" if i > at else "observation"
-    return "action" if i < at or beside else "result"
+    speaks = own_share([value for value in text.values if isinstance(value, str)]) >= LEAST_OWN
+    return "action" if i < at or beside or speaks else "result"
 
 
 def _spec(layout: Layout, node: Node, form: CallForm, parts: dict[str, list[TextForm]]) -> dict[str, Any]:

@@ -77,7 +77,9 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
             kin | {key for key in again if heads[key].skeleton in core and (key in named or core != {"W:"})},
             *(kin | option for option in options),
         ]
-    options = [*_counted(lines, marks, split, role), *options]
+    turns = _in_turns(lines, marks, again, counts) if not named else set()
+    kin = {key for key in again if heads[key].skeleton in {heads[one].skeleton for one in turns}}
+    options = [*_counted(lines, marks, split, role), *([kin, turns] if turns else []), *options]
     steps = {key for key in again if heads[key].whole and any(kind == "num" for kind, _ in heads[key].tokens)}
     steps = {key for key in steps if lines.spread(key) >= 0.9 and counts[key] >= 0.5 * max(counts.values())}
     starts = sorted(split.starts)
@@ -101,6 +103,21 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
         if kept and kept not in out:
             out.append(kept)
     return out
+
+
+def _in_turns(
+    lines: LogLines, marks: Sequence[HeadLine], again: Sequence[str], counts: Mapping[str, int]
+) -> set[str]:
+    """Two heads of one form, with words, that take turns in all parts of the samples; none where there are none."""
+    often = [key for key in sorted(again, key=lambda key: (-counts[key], key)) if lines.heads[key].worded][:8]
+    for i, a in enumerate(often):
+        for b in often[i + 1 :]:
+            if lines.heads[a].skeleton != lines.heads[b].skeleton or min(map(lines.spread, (a, b))) < 0.9:
+                continue
+            seen = [mark.head.key for mark in marks if mark.head.key in (a, b)]
+            if sum(one != two for one, two in pairwise(seen)) >= 0.9 * len(seen):
+                return {a, b}
+    return set()
 
 
 def _counted(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, role: Mapping[str, str]) -> list[set[str]]:

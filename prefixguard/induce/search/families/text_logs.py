@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
@@ -256,9 +256,22 @@ def _restarts(lines: LogLines, marks: Sequence[HeadLine]) -> RunSplit | None:
     if n < 0.9 * len(starts):
         return None
     head = lines.heads[key]
+    above = _above(marks, set(starts))
+    split = None if above is None else _judged(lines, marks, above)
+    if split is not None:
+        return replace(split, sure=max(0.75, split.sure))
     at = max(i for i, (kind, _) in enumerate(head.tokens) if kind == "num")
     exact = tuple(("sign", f"{number:g}") if i == at else token for i, token in enumerate(head.tokens))
     return RunSplit({"split": {"head": "(?m)^" + LineHead(exact, head.whole).regex()}}, tuple(starts), "", 0.7)
+
+
+def _above(marks: Sequence[HeadLine], starts: set[tuple[int, int]]) -> list[HeadLine] | None:
+    """The one head that stands before every start, and nowhere else: it begins the run."""
+    found = [one for one, two in pairwise(marks) if (two.doc, two.line) in starts and one.doc == two.doc]
+    keys = Counter(mark.head.key for mark in found)
+    key, n = keys.most_common(1)[0] if keys else ("", 0)
+    whole = [mark for mark in marks if mark.head.key == key]
+    return whole if n >= 0.9 * len(starts) and len(whole) <= 1.1 * n else None
 
 
 def _sections(lines: LogLines, starts: set[tuple[int, int]]) -> list[str]:
