@@ -502,7 +502,7 @@ def test_failures_that_end_as_successes_do_ask_for_a_look_at_what_comes_out() ->
     found = MissedFailures(9, 9, 9, 0, None, (("submits: submit", 3, 8), ("reads", 2, 1)), (), ())
     ((sentence, advice),) = changes_of_missed(found)
     assert sentence.startswith("Of the failures that raise no alarm 3 of 9 end with submits: submit, as do 8 of 9 succ")
-    assert "audit tier" in advice
+    assert "prefixguard audit" in advice
     for ends in ((("submits", 2, 8),), (("submits", 9, 0),), ()):
         assert list(changes_of_missed(replace(found, ends=ends))) == []
 

@@ -98,9 +98,10 @@ def _named(tokens: Sequence[str], values: Collection[str]) -> str:
     said = []
     for token in tokens:
         before = {f[0] for value in values if (f := re.search(rf"[^\W_]+-(?={re.escape(token)}(?![^\W_]))", value))}
-        if not _is_number(token):  # `range_0` is a setting with its value, and names nobody
+        if not _is_number(token):  # a setting with its value, as in `range_0` of all, names nobody
             setting = re.compile(rf"(?<![^\W_]){re.escape(token)}_\d+(?![^\W_])")
-            said += [token] * (not all(setting.search(value) for value in values))
+            found = [setting.search(value) for value in values]
+            said += [token] * (None in found or len({one and one[0] for one in found}) > 1)
         elif len(before) == 1 and not _is_number((one := before.pop())[:-1]):
             said.append(one + token)
     return " ".join(said)
