@@ -17,8 +17,8 @@ from prefixguard.behaviours import BY_NAME
 
 #: States, and behaviours of missed failures, of which it is said what to change.
 _SHOWN, _MISSED = 5, 3
-#: Missed failures that end so, as successes do, are told of from this share on.
-_SO = 1 / 3
+#: Share of the missed failures from which on it is said that they end as successes do.
+_MANY_ENDS = 1 / 3
 #: Failures without an alarm of one group that are told of.
 _MANY = 10
 #: A quoted step: its run and number, then the step.
@@ -75,7 +75,7 @@ def changes_of_missed(missed: MissedFailures) -> Iterator[Item]:
     """Of behaviours that missed failures have more often than successes; before these, where many missed failures end
     as successes do."""
     for what, n, good in missed.ends[:1]:
-        if good and n >= _SO * missed.missed:
+        if good and n >= _MANY_ENDS * missed.missed:
             yield (
                 f"Of the failures that raise no alarm {n:,} of {missed.missed:,} end with {what}, as do {good:,} of "
                 f"{missed.successful:,} successes: nothing that it reads tells them.",

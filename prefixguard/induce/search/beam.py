@@ -25,7 +25,7 @@ LEAST_LOOKED_AT, MOST_LOOKED_AT = 16, 120
 #: busy machine finds what a fast and idle one does.
 MOST_WORK = 8_000.0
 #: Processor time after which a search ends whatever it has found: for samples that are slow to make candidates of.
-MOST_SECONDS = 60.0
+MOST_SECONDS = 180.0
 #: What counts as better.
 _LEAST_GAIN = 0.002
 #: By how much the hope for a source sinks with every candidate of it that is no better.
