@@ -1,17 +1,19 @@
-"""How well does `induce-adapter --offline` read formats that it was not built on, against what the runs really were?
+"""How well does `induce-adapter` read formats that it was not built on, against what the runs really were?
 
     python benchmarks/unseen.py                            every format of tests/induce/unseen
     python benchmarks/unseen.py desk_csv                   one of them
 
-A format is written as samples, an adapter is induced from them without hints, and its reading is compared with the
-truth that the generator knows: records, names of tools (exactly), results, outcomes, tasks. It is read if all five are
-at least 0.95.
+A format is written as samples, the command makes an adapter of them with nobody to ask, and its reading (the draft's,
+where nothing was frozen) is compared with the truth that the generator knows: records, names of tools (exactly),
+results, outcomes, tasks. It is read if all five are at least 0.95. What is frozen and not read is the worst error.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,9 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from agreement import Reading, agree, readings
 
 from prefixguard.errors import PrefixGuardError
-from prefixguard.induce.samples import open_samples
-from prefixguard.induce.search.door import propose_by_search
-from prefixguard.stepview import Adapter, StepRecord, canonical, read_runs
+from prefixguard.stepview import StepRecord, canonical, load_adapter, read_runs
 
 FIGURES = ("records", "tools", "results", "outcomes", "tasks")
 READ = 0.95
@@ -58,29 +58,41 @@ def _records(steps: Sequence[Any]) -> list[StepRecord]:
     return out
 
 
-def measure(form: Any, seed: int, runs: int, kept: Path | None) -> dict[str, Any]:
-    """The five figures of one format, and what went wrong."""
+def measure(form: Any, args: argparse.Namespace) -> dict[str, Any]:
+    """What the command makes of one format: its exit code, the five figures of what it wrote, seconds."""
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder) / form.name
-        truth = truth_of(form.write(root, seed, runs))
+        root, out = Path(folder) / "samples" / form.name, Path(folder) / "out"
+        truth = truth_of(form.write(root, args.seed, args.runs))
+        draft = out / "draft.json"
+        said = json.loads(args.said.read_text(encoding="utf-8")).get(form.name, []) if args.said else []
+        if args.model:
+            said = [*said, "--model", args.model, "--base-url", args.base_url]
+        command = ["prefixguard", "induce-adapter", root, "--name", form.name, "--out", out, "--draft", draft, "--yes"]
         began = time.monotonic()
+        told = subprocess.Popen(
+            [*map(str, command), "--no-recognise", *said], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        words = told.communicate()[0]
+        found = {
+            "exit": told.returncode,
+            "frozen": (out / f"{form.name}.json").exists(),
+            "seconds": round(time.monotonic() - began, 1),
+        }
+        if args.kept:
+            args.kept.mkdir(parents=True, exist_ok=True)
+            (args.kept / f"{form.name}.txt").write_text(words, encoding="utf-8")
+            for made in out.glob("*.json*") if out.exists() else ():
+                shutil.copy(made, args.kept / f"{form.name}.{made.name}")
         try:
-            spec = dict(propose_by_search(open_samples(root), name="unseen").spec)
-            seconds = time.monotonic() - began
-            if kept is not None:
-                kept.mkdir(parents=True, exist_ok=True)
-                text = json.dumps(spec, indent=1, ensure_ascii=False)
-                (kept / f"{form.name}.json").write_text(f"{text}\n", encoding="utf-8")
-            found = readings(read_runs(root, Adapter(spec)), root)
+            agreed = agree(readings(read_runs(root, load_adapter(draft)), root), truth)
         except PrefixGuardError as exc:
-            return dict.fromkeys(FIGURES, 0.0) | {"seconds": time.monotonic() - began, "why": str(exc)[:160]}
-        agreed = agree(found, truth)
+            return found | dict.fromkeys(FIGURES, 0.0) | {"why": str(exc)[:160]}
         figures = {name: getattr(agreed, name) for name in FIGURES}
         if agreed.runs < READ:
             figures["records"] = min(figures["records"], agreed.runs)
         missed = {name: 1.0 if value is None and agreed.runs else value or 0.0 for name, value in figures.items()}
         more = f"runs {agreed.runs} joined {agreed.records_joined} arguments {agreed.arguments} status {agreed.status}"
-        return missed | {"seconds": seconds, "why": f"{more} observation {agreed.observations} action {agreed.actions}"}
+        return found | missed | {"why": f"{more} observation {agreed.observations} action {agreed.actions}"}
 
 
 def main() -> None:
@@ -90,24 +102,28 @@ def main() -> None:
     parser.add_argument("--generators", type=Path, default=default, help="folder that holds the package unseen")
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--runs", type=int, default=12)
-    parser.add_argument("--specs", type=Path, help="keep the induced specs here")
+    parser.add_argument("--said", type=Path, help="a .json of options for the command: {format: [hints]}")
+    parser.add_argument("--model", help="with this model's help")
+    parser.add_argument("--base-url", help="where the model is")
+    parser.add_argument("--kept", type=Path, help="keep what the command said and wrote here")
     args = parser.parse_args()
+    # A script beside this one has the package's name, so the generators' folder comes first.
     sys.path.insert(0, str(args.generators))
     from unseen import FORMATS
 
-    read = whole = 0
-    print("| format | group | " + " | ".join(FIGURES) + " | read | seconds | |")
-    print("| --- " * (len(FIGURES) + 5) + "|")
+    read = wrong = whole = 0
+    print("| format | group | " + " | ".join(FIGURES) + " | read | frozen | exit | seconds | |")
+    print("| --- " * (len(FIGURES) + 7) + "|")
     for name, form in FORMATS.items():
         if args.formats and name not in args.formats:
             continue
-        found = measure(form, args.seed, args.runs, args.specs)
+        found = measure(form, args)
         good = all(found[figure] >= READ for figure in FIGURES)
-        read, whole = read + good, whole + 1
-        shown = " | ".join(f"{found[figure]:.3f}" for figure in FIGURES)
-        answer = "yes" if good else "no"
-        print(f"| {name} | {form.group} | {shown} | {answer} | {found['seconds']:.1f} | {found['why']} |", flush=True)
-    print(f"\nread: {read} of {whole}")
+        read, wrong, whole = read + good, wrong + (found["frozen"] and not good), whole + 1
+        cells = [f"{found[figure]:.3f}" for figure in FIGURES]
+        cells += ["yes" if good else "no", "yes" if found["frozen"] else "no", str(found["exit"])]
+        print(f"| {name} | {form.group} | {' | '.join(cells)} | {found['seconds']} | {found['why']} |", flush=True)
+    print(f"\nread: {read} of {whole}; frozen and not read: {wrong}")
 
 
 if __name__ == "__main__":
