@@ -18,7 +18,7 @@ from prefixguard.stepview.found import Container, Counts, Found, Unread, contain
 from prefixguard.stepview.paths import MISSING, Companions, Scope, Step, is_multiple, parse_path, walk
 from prefixguard.stepview.reorder import Key
 from prefixguard.stepview.spellings import unflatten
-from prefixguard.stepview.values import as_id, compile_value
+from prefixguard.stepview.values import NULL, as_id, compile_value
 from prefixguard.stepview.zip_archives import Part, members
 from prefixguard.trace.documents import Document, glob_pattern, too_long
 
@@ -160,7 +160,8 @@ def _jsonl(spec: Spec, site: Site) -> Container:
 
 
 def _table_rows(document: Document, counts: Counts) -> Iterator[Part | Unread]:
-    """Every row of a table with a head, as an object of texts. A row with more cells than the head has is none."""
+    """Every row of a table with a head, as an object of texts, without a database's NULL. A row with more cells than the
+    head has is none."""
     rows = csv.DictReader(io.StringIO(counts.text(document.read()).removeprefix("\ufeff"), newline=""))
     number = 1
     while True:
@@ -176,7 +177,7 @@ def _table_rows(document: Document, counts: Counts) -> Iterator[Part | Unread]:
         if None in row:
             yield Unread(where, f"{where}: it has more cells than the head of the table. Mend or remove it.")
             continue
-        yield where, partial(lambda found: {name: cell for name, cell in found.items() if cell is not None}, row)
+        yield where, partial(lambda found: {name: cell for name, cell in found.items() if cell not in (None, NULL)}, row)
 
 
 def _csv(spec: Spec, site: Site) -> Container:

@@ -318,14 +318,23 @@ def _sibling(spec: Spec, site: Site) -> Getter:
     return get
 
 
+#: What PostgreSQL and MySQL write into a table where there is nothing.
+NULL = "\\N"
+
+
 @lru_cache(maxsize=4)
 def _csv_rows(text: str) -> list[dict[str, str]]:
-    """Rows of a table with a head, as objects; those that are no row of it are left out."""
+    """Rows of a table with a head, as objects; those that are no row of it are left out, and so are cells of a database's
+    NULL."""
     try:
         rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
     except csv.Error:
         return []
-    return [{name: cell for name, cell in row.items() if isinstance(cell, str)} for row in rows if None not in row]
+    return [
+        {name: cell for name, cell in row.items() if isinstance(cell, str) and cell != NULL}
+        for row in rows
+        if None not in row
+    ]
 
 
 @lru_cache(maxsize=4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prefixguard.induce.samples import Kind, SampleFile, Samples
@@ -18,6 +18,8 @@ from prefixguard.stepview.values import TABLES
 LEAST_KNOWN = 0.4
 #: Files, rows of a table, names of its rows, and places of the runs that may be a key, that are looked at.
 MOST_FILES, MOST_ROWS, MOST_NAMES, MOST_KEYS = 400, 20_000, 40, 40
+#: Kinds of rows of one table, of which a run may have one each.
+MOST_KINDS = 12
 #: Bytes of a file of settings.
 MOST_SETTINGS = 20_000
 
@@ -25,12 +27,13 @@ MOST_SETTINGS = 20_000
 @dataclass(frozen=True, slots=True)
 class _Table:
     """Rows of companions that stand at one place from the folders of runs. found_by: the value of the spec that finds
-    them. rows: by folder. plain: they are ids, not objects."""
+    them. rows: by folder. plain: they are ids, not objects. when: what tells these rows from others of the file."""
 
     file: str
     found_by: dict[str, Any]
     rows: dict[str, list[Any]]
     plain: bool
+    when: Mapping[str, Any] = field(default_factory=dict)
 
 
 def columns_beside(runs: Sequence[SeenRun], samples: Samples, columns: Sequence[Values]) -> list[Values]:
@@ -42,7 +45,7 @@ def columns_beside(runs: Sequence[SeenRun], samples: Samples, columns: Sequence[
     keys = [
         column
         for column in columns
-        if column.near in ("run", "file", "first", "every")
+        if column.near in ("run", "file", "first", "last", "every", "end")
         and column.coverage >= 0.9
         and 0 < column.length <= 120
         and column.distinct >= max(1, 0.5 * len(runs))
@@ -52,8 +55,23 @@ def columns_beside(runs: Sequence[SeenRun], samples: Samples, columns: Sequence[
     keys.insert(0, Values({"file": "name"}, "", names, "file"))
     found = [*_settings(runs, others), *_reports(runs, others, keys)]
     for table in _tables(runs, others):
-        found += _joined(runs, table, keys)
+        for part in (table, *_by_kind(table)):
+            found += _joined(runs, part, keys)
     return found
+
+
+def _by_kind(table: _Table) -> Iterator[_Table]:
+    """The rows of a table in which a run has several, one a kind: by every column of few short texts."""
+    rows = [dict(leaves(row)) for part in table.rows.values() for row in part if isinstance(row, dict)]
+    names = dict.fromkeys(name for row in rows[:200] for name in row) if not table.plain else ()
+    for name in list(names)[:MOST_NAMES]:
+        kinds = Counter(row.get(name) for row in rows if isinstance(row.get(name), str) and len(row[name]) <= 40)
+        if 2 <= len(kinds) <= MOST_KINDS and kinds.total() >= 0.9 * len(rows):
+            path = spelled("@", name)
+            for kind in sorted(kinds):
+                mine = {f: [row for row in part if isinstance(row, dict) and dict(leaves(row)).get(name) == kind]
+                        for f, part in table.rows.items()}  # fmt: skip
+                yield replace(table, rows=mine, when={path: kind})
 
 
 def _settings(runs: Sequence[SeenRun], others: Sequence[SampleFile]) -> Iterator[Values]:
@@ -225,7 +243,8 @@ def _joined(runs: Sequence[SeenRun], table: _Table, keys: Sequence[Values]) -> I
     path, wanted = spelled("@", place), {"in": {"list": [key.spec]}}
     kinds = {type(row[place]) for row in told if row} | {type(v) for v in key.values if v is not MISSING}
     as_text: dict[str, Any] = {"value": {"text": path}, "is": {"in": {"list": [{"text": key.spec}]}}}
-    chosen = {"elements": table.found_by, "when": {path: wanted} if len(kinds) == 1 else as_text}
+    joined = {path: wanted} if len(kinds) == 1 else as_text
+    chosen = {"elements": table.found_by, "when": {**table.when, **joined}}
     for name in dict.fromkeys(name for row in told for name in row):
         if name != place:
             path = spelled("$[0]", name)

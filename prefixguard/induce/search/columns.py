@@ -467,7 +467,7 @@ def _by_stem(node: Node, shapes: Sequence[frozenset[str]], whole: float) -> list
             continue
         members: dict[tuple[str, bool], list[int]] = defaultdict(list)
         for i, v in one.values.items():
-            members[(known[v], True) if v in known else (str(v), False)].append(i)
+            members[(known[v], True) if isinstance(v, str) and v in known else (str(v), False)].append(i)
         if not 2 <= len(members) <= MOST_KINDS:
             continue
         inside = sum(len(m) / n * _entropy([shapes[i] for i in m]) for m in members.values())

@@ -31,6 +31,12 @@ _MOST_NUMBERED = 120
 _DEEPEST = 9
 #: Layouts that are tried with what stands beside their events.
 _MOST_WIDER = 6
+#: Share of the elements that have the id which gathers them into runs; the others are of no run, such as heartbeats.
+LEAST_GROUPED = 0.85
+#: Share of all elements that the files with that id must hold.
+LEAST_SHARED = 0.5
+#: Share of the events' text that a field of JSON must hold for being read as if it were no text.
+_PAYLOAD = 0.5
 #: What tells how a run went is no event of it.
 _OF_NO_EVENT = (Meaning.OUTCOME, Meaning.MISTAKE, Meaning.HARNESS)
 
@@ -38,7 +44,8 @@ _OF_NO_EVENT = (Meaning.OUTCOME, Meaning.MISTAKE, Meaning.HARNESS)
 @dataclass(slots=True, eq=False)
 class Layout:
     """A way to find runs and events. container, events: of the spec. events_of: raw events of the runs that are looked
-    at, as rules see them. prior: the higher, the sooner it is tried. why: a sentence."""
+    at, as rules see them. prior: the higher, the sooner it is tried. why: a sentence. backwards: share of neighbouring
+    events whose times are in the other order, where sorting would mend it."""
 
     container: dict[str, Any]
     events: Any
@@ -46,6 +53,7 @@ class Layout:
     why: str
     events_of: list[list[Any]] = field(default_factory=list)
     share: float = 0.0
+    backwards: float = 0.0
     _node: Node | None = field(default=None, init=False)
 
     def spec(self, rules: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
@@ -64,7 +72,7 @@ class Layout:
         crossed = "runs" not in self.container and isinstance(path, str) and path.startswith("$[*]") and path != "$[*]"
         inner = isinstance(self.events, dict) and "flatten" in self.events and path == "$[*]"
         left = 1 - self.share if "group_by" in self.container else 0.0
-        return -1.5 if crossed or inner else 0.5 - 10 * left
+        return (-1.5 if crossed or inner else 0.5 - 10 * left) - 3 * self.backwards
 
     @property
     def sight(self) -> str:
@@ -94,7 +102,7 @@ def layouts(evidence: Evidence) -> list[Layout]:
             if _open(layout, evidence):
                 out.setdefault(layout.sight, layout)
         for layout in list(out.values())[:_MOST_WIDER]:
-            for wide in (*_wider(layout, evidence), *_ordered(layout)):
+            for wide in (*_wider(layout, evidence), *_decoded(layout), *_ordered(layout)):
                 if wide.events_of or _open(wide, evidence):
                     out.setdefault(wide.sight, wide)
         evidence.cache["layouts"] = sorted(out.values(), key=lambda one: -one.prior)
@@ -310,12 +318,25 @@ def _ordered(layout: Layout) -> Iterator[Layout]:
             at += len(events)
         if moved < max(1, 0.01 * len(node.elements)):
             continue
+        layout.backwards = max(layout.backwards, moved / len(node.elements))
         base = layout.events if isinstance(layout.events, dict) else {"path": layout.events}
         mine = Layout(
             layout.container, {**base, "order_by": one.name}, layout.prior + 0.1, f"{layout.why}, by {one.name}"
         )
         mine.events_of, mine.share = runs, layout.share
         yield mine
+
+
+def _decoded(layout: Layout) -> Iterator[Layout]:
+    """The layout with a field opened that holds most of what the events say as the text of an object."""
+    node = layout.node()
+    whole = sum(one.mass for one in node.fields.values())
+    for one in node.fields.values():
+        objects = sum(isinstance(opened_json(value), dict) for value in one.values.values())
+        if len(one.place) == 1 and objects >= 0.7 * len(node.elements) and one.mass > _PAYLOAD * whole:
+            base = layout.events if isinstance(layout.events, dict) else {"path": layout.events}
+            events, why = {**base, "decode": one.name}, f"{layout.why}, {one.name} opened"
+            yield Layout(layout.container, events, layout.prior + 0.05, why, share=layout.share)
 
 
 def _key_after(last: Any, value: Any) -> Any:
@@ -417,9 +438,11 @@ def _grouped(evidence: Evidence) -> Iterator[Layout]:
             container: dict[str, Any] = {"format": form, "files": narrow(holding, others)}
             if place:
                 container["elements"] = spell("@", place)
-            for group, worth, share in _groups(below, evidence):
+            for group, worth, share, paths in _groups(below, evidence):
                 prior = 1.4 + worth - 0.1 * len(place) - 0.5 * (kind is Kind.JSON)
-                yield Layout({**container, "group_by": group}, "$.events[*]", prior, f"grouped by {group}", share=share)
+                rest = [file.path for file in evidence.samples.files if file.path not in paths]
+                mine = {**container, "files": narrow(paths, rest), "group_by": group}
+                yield Layout(mine, "$.events[*]", prior, f"grouped by {group}", share=share)
             if kind is not Kind.JSON:
                 more = 1.3 + 0.2 * (len(holding) > 1)
                 yield Layout({**container, "group_by": {"file": "path"}}, "$.events[*]", more, "a file", share=1.0)
@@ -440,10 +463,12 @@ def _csv_tables(evidence: Evidence) -> list[tuple[SampleFile, Any]]:
 _Holder = tuple[str, int]
 
 
-def _groups(elements: Sequence[tuple[_Holder, dict[str, Any]]], evidence: Evidence) -> list[tuple[Any, float, float]]:
+def _groups(
+    elements: Sequence[tuple[_Holder, dict[str, Any]]], evidence: Evidence
+) -> list[tuple[Any, float, float, Mapping[str, None]]]:
     """Fields that gather elements into runs: ids that several share, in every element, and that differ. What most of
     the lists have, such as names of speakers, gathers parts of different runs. With the
-    worth of each, and the share of the elements that have it."""
+    worth of each, the share of the elements that have it, and the files that hold it."""
     values: dict[Place, list[tuple[_Holder, Any]]] = defaultdict(list)
     holders = len({holder for holder, _ in elements})
     for holder, element in elements:
@@ -452,13 +477,18 @@ def _groups(elements: Sequence[tuple[_Holder, dict[str, Any]]], evidence: Eviden
             if isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= 80:
                 values[place].append((holder, value))
     out = []
-    n = len(elements)
+    sizes = Counter(path for (path, _), _ in elements)
     for place, found in values.items():
         counts = Counter(str(value) for _, value in found)
+        paths = dict.fromkeys(path for (path, _), _ in found)
+        n = sum(sizes[path] for path in paths)
+        if n < LEAST_SHARED * len(elements):
+            continue
         if len(found) < 0.7 * n or len(counts) < 2 or n / len(counts) < 2.5:
             continue
-        other = _completing(place, counts, elements) if len(found) < 0.97 * n else None
-        if len(found) < 0.97 * n and other is None:
+        mine = [one for one in elements if one[0][0] in paths]
+        other = _completing(place, counts, mine) if len(found) < 0.97 * n else None
+        if len(found) < LEAST_GROUPED * n and other is None:
             continue
         digits = sum(any(c.isdigit() for c in value) for value in counts) / len(counts)
         long = median(len(value) for value in counts) >= 6
@@ -475,7 +505,8 @@ def _groups(elements: Sequence[tuple[_Holder, dict[str, Any]]], evidence: Eviden
         worth = 0.4 * (digits > 0.7) + 0.3 * long + 0.2 * texts + 0.6 * alone + 0.6 * named - 0.1 * len(place)
         if (texts and digits > 0.5) or alone > 0.9 or named >= 0.8:  # a number that comes again elsewhere is a count
             group = path if other is None else {"first": [path, spell("@", other)]}
-            out.append((group, worth - 0.6 * (alone < 0.7), 1.0 if other is not None else len(found) / n))
+            share = 1.0 if other is not None else len(found) / n
+            out.append((group, worth - 0.6 * (alone < 0.7), share, paths))
     return sorted(out, key=lambda item: -item[1])[:3]
 
 

@@ -61,6 +61,8 @@ _LONG = 400
 _SHORT = 20
 #: Share of its words that runs of one document may have in common: the same task, tried again.
 _ALIKE = 0.25
+#: A text of this many words in this share of the runs is a prompt: no news, whether it is read or not.
+LONG_PROMPT, PROMPTED = 20, 0.2
 #: What making and preparing a candidate costs, see `Evidence.work`.
 _MAKING = 10.0
 
@@ -133,7 +135,7 @@ class _RunReading:
 
     records: list[StepRecord]
     said: Counter[str]
-    texts: Mapping[int, int]
+    texts: Mapping[int, Sequence[str]]
     file: str = ""
     told: Counter[str] = field(default_factory=Counter)
     inner: float = 0.0
@@ -174,14 +176,16 @@ def _read(spec: Mapping[str, Any], adapter: Adapter, run: FoundRun, evidence: Ev
     return out
 
 
-def said(value: Any, evidence: Evidence, most: int, is_log: bool = False) -> tuple[Counter[str], dict[int, int]]:
+def said(
+    value: Any, evidence: Evidence, most: int, is_log: bool = False
+) -> tuple[Counter[str], dict[int, Sequence[str]]]:
     """Words of what a run or document says, of its texts each once, clipped as records are; and the texts by their
-    hash, with how many words each has. is_log: one text holds all events, so it counts whole; the clocks and counters
+    hash, with the words of each. is_log: one text holds all events, so it counts whole; the clocks and counters
     of its lines do not."""
     key = ("said", id(value), most, is_log)
     if key not in evidence.cache:
         counts: Counter[str] = Counter()
-        seen: dict[int, int] = {}
+        seen: dict[int, Sequence[str]] = {}
         is_text = is_log and isinstance(value, dict) and value.keys() >= {"text", "body", "section"}
         for text in _texts(value["body"] if is_text else value, most):
             if hash(text) in seen:
@@ -189,10 +193,10 @@ def said(value: Any, evidence: Evidence, most: int, is_log: bool = False) -> tup
             found: Sequence[str] = words(text)
             if is_log:
                 found = [word for word in _WORD.findall(text[:LONGEST_LOG].lower()) if not word.isdigit()]
-            seen[hash(text)] = len(found)
+            seen[hash(text)] = found
             counts.update(found)
         evidence.cache[key] = counts, seen, value
-    ready: tuple[Counter[str], dict[int, int], Any] = evidence.cache[key]
+    ready: tuple[Counter[str], dict[int, Sequence[str]], Any] = evidence.cache[key]
     return ready[:2]
 
 
@@ -263,10 +267,10 @@ def _alike(read: Sequence[_RunReading]) -> float:
     again = whole = 0
     for one in read:
         known = before[one.file]
-        for text, n in one.texts.items():
+        for text, found in one.texts.items():
             if text not in common:
-                whole += n
-                again += n * (text in known)
+                whole += len(found)
+                again += len(found) * (text in known)
         known.update(one.texts)
     return again / whole if whole else 0.0
 
@@ -292,7 +296,11 @@ def _terms(read: Sequence[_RunReading]) -> dict[str, float]:
     boiler = {word for word, n in everywhere.items() if len(read) >= 4 and n == len(read)}
     if len(boiler) == len(everywhere):  # the runs say nothing else
         boiler = set()
+    runs_of = Counter(text for one in read for text in one.texts)
+    often = {text for text, n in runs_of.items() if n >= max(3, PROMPTED * len(read))}
     for one in read:
+        prompts = Counter(word for text in often & one.texts.keys() if len(one.texts[text]) >= LONG_PROMPT
+                          for word in one.texts[text])  # fmt: skip
         told: Counter[str] = Counter()
         given: Counter[str] = Counter()
         seen: set[int] = set()
@@ -313,11 +321,11 @@ def _terms(read: Sequence[_RunReading]) -> dict[str, float]:
             whole = hash((record.tool, record.arguments, record.result, record.action))
             again_and_again += whole in seen
             seen.add(whole)
-        for word, n in one.said.items():
+        for word, n in (one.said - prompts).items():
             if word not in boiler:
                 total += n
                 explained += min(n, told.get(word, 0) + given.get(word, 0))
-        for word, n in one.told.items():
+        for word, n in (one.told - prompts).items():
             if word not in boiler:
                 inside += n
                 within += min(n, told.get(word, 0) + given.get(word, 0))
@@ -381,7 +389,10 @@ def _echoes(record: StepRecord) -> bool:
         return False
     whole = len(said & given) >= 0.9 * len(given) and set(words(record.tool)) <= said
     whole = whole and len(said) <= 3 * len(given) + 5
-    return whole or len(said & given) >= 0.9 * len(said)
+    if whole or len(said & given) >= 0.9 * len(said):
+        return True
+    values = (opened_json(record.result) if record.result[:1] == "{" else None) or {}
+    return any(canonical(opened_json(v) if isinstance(v, str) else v) == record.arguments for v in values.values())
 
 
 def _tools(calls: Sequence[StepRecord]) -> float:

@@ -24,6 +24,8 @@ _BROKEN = frozenset(
     interrupted exception
     """.split()  # noqa: SIM905, a list would be longer
 )
+#: Kinds of failure that have no known word, beside words of success.
+MOST_ENDS = 3
 _WON = ("success", "succeeded", "passed", "pass", "resolved", "solved", "correct", "completed", "true")
 _LOST = ("failure", "failed", "fail", "unresolved", "unsolved", "incorrect", "error", "wrong", "false")
 #: Signs that stand for words.
@@ -153,21 +155,22 @@ def _texts(values: Sequence[Any], name: str) -> list[SidesForm]:
         return [_of_words(values, counts, {w: s for w, s in spelled.items() if s}, 0.7, "0 and 1 as text")]
     signs = {word: _MARKS.get(word.strip(), 0 if is_undecided(word) else polarity(word)) for word in counts}
     clear = {sign for word, sign in signs.items() if sign and not _is_broken(word)}
-    if clear == {1, -1}:
+    unknown = [word for word in counts if not signs[word] and not is_undecided(word) and not _is_broken(word)]
+    if clear == {1, -1} or (clear == {1} and unknown):
         signs = {word: 0 if _is_broken(word) else sign for word, sign in signs.items()}
     known = (word for word in counts if signs[word] or is_undecided(word) or _is_broken(word))
     spoken = sum(counts[word] for word in known) / counts.total()
     sided = {sign for sign in signs.values() if sign}
-    unknown = [word for word in counts if not signs[word] and not is_undecided(word) and not _is_broken(word)]
     found = []
     if sided:
         both = sided == {1, -1}
         what = "words of success and failure" if both else "words of one side"
         found.append(_of_words(values, counts, signs, (2.5 if both else 0.5) - 3 * (1 - spoken), what))
-    if len(sided) == 1 and len(unknown) == 1 and len(counts) == 2:
-        pair = {**signs, unknown[0]: -min(sided)}
+    if len(clear) == 1 and 1 <= len(unknown) <= (MOST_ENDS if clear == {1} else 1):
+        # what is no success, and did not break off, is a failure, whatever it is called
+        pair = {**signs, **dict.fromkeys(unknown, -min(clear))}
         odds = 0.8 if all(word.count(" ") < 3 for word in counts) else -0.2  # sentences are seldom verdicts
-        found.append(_of_words(values, counts, pair, odds, "two values, one of them a known word", True))
+        found.append(_of_words(values, counts, pair, odds, "known words of one side, and others", True))
     if not sided and len(unknown) == 2 and min(counts[word] for word in unknown) > 1:
         for good, bad in (sorted(unknown), sorted(unknown)[::-1]):
             found.append(_of_words(values, counts, {good: 1, bad: -1}, -1.0, "two values, neither a known word", True))

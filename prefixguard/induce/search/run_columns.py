@@ -92,17 +92,18 @@ def _file_columns(runs: Sequence[SeenRun]) -> Iterator[Values]:
 def event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], spec: Mapping[str, Any]) -> list[Values]:
     """Fields that one event of a run has, and fields that all of its events have alike."""
     events = spec["events"]
-    plain = isinstance(events, str) or (isinstance(events, dict) and "path" in events and "decode" not in events)
+    plain = isinstance(events, str) or (isinstance(events, dict) and "path" in events)
     if not plain or len(skip) != 1 or None in skip[0]:
         return []
+    listed = [_listed(run, skip[0]) for run in runs]  # as the paths of `run` find them: in no other order, not decoded
     base = spelled("$", skip[0])
     n = len(runs)
     table: dict[Place, dict[int, list[tuple[int, Any]]]] = {}
-    for i, run in enumerate(runs):
-        last = len(run.events) - 1
+    for i, raw in enumerate(listed):
+        last = len(raw) - 1
         at = [*range(min(ENDS, last + 1)), *range(max(ENDS, last + 1 - ENDS), last + 1)]
         for k in at:
-            for place, value in leaves(run.events[k]):
+            for place, value in leaves(raw[k]):
                 if isinstance(value, list) or (place not in table and len(table) >= MOST_PLACES):
                     continue
                 table.setdefault(place, {}).setdefault(i, []).append((k, value))
@@ -110,13 +111,14 @@ def event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], spec: Mapping[
     for place, by_run in table.items():
         if len(by_run) < 0.3 * n:
             continue
-        ends = {i: len(runs[i].events) - 1 for i in by_run}
+        ends = {i: len(listed[i]) - 1 for i in by_run}
         once = sum(len(said) == 1 for said in by_run.values()) >= 0.95 * len(by_run)
         alike = all(
             len({repr(value) for _, value in said}) == 1 and len(said) >= min(2 * ENDS, ends[i] + 1)
             for i, said in by_run.items()
         )
         if not once and not alike:
+            found += _end_ids(base, place, by_run, ends, n)
             continue
         values = tuple(by_run[i][-1][1] if i in by_run else MISSING for i in range(n))
         where = {0 if said[-1][0] == 0 else -1 if said[-1][0] == ends[i] else None for i, said in by_run.items()}
@@ -132,6 +134,24 @@ def event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], spec: Mapping[
             spec = value_at(f"{base}[*]", place)
             found.append(Values({"text": spec} if isinstance(spec, str) else spec, name, values, near, place))
     return found
+
+
+def _end_ids(
+    base: str, place: Place, by_run: Mapping[int, Sequence[tuple[int, Any]]], ends: Mapping[int, int], n: int
+) -> Iterator[Values]:
+    """What the first and the last event of every run have there, where it is an id of that run: a table may go by it."""
+    for end in (0, -1):
+        at = {i: said[end] for i, said in by_run.items() if said[end][0] == (0 if end == 0 else ends[i])}
+        values = tuple(at[i][1] if i in at else MISSING for i in range(n))
+        if len({v for v in values if isinstance(v, str)}) == n > 1 and max(map(len, values)) <= 120:
+            yield Values(value_at(f"{base}[{end}]", place), name_of("@", place), values, "end", place)
+
+
+def _listed(run: SeenRun, place: Place) -> Sequence[Any]:
+    value = run.scope.run
+    for step in place:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value if isinstance(value, list) else run.events
 
 
 def heard_first(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> tuple[str | None, ...]:

@@ -13,7 +13,7 @@ from prefixguard.errors import AdapterError
 from prefixguard.induce.proposal import Asker, Choice, LeftOut, Mapped, Option
 from prefixguard.induce.search.beside import columns_beside
 from prefixguard.induce.search.evidence import Candidate, Evidence
-from prefixguard.induce.search.raw_places import spelled
+from prefixguard.induce.search.raw_places import JSON, spelled
 from prefixguard.induce.search.run_columns import columns_of, heard_columns, heard_first
 from prefixguard.induce.search.run_fields import NEAR, SURE, TAKEN, Keys, Weighed, is_prose
 from prefixguard.induce.search.run_outcomes import outcomes_of
@@ -54,6 +54,7 @@ def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, st
         return RunPart({}, notes=("No run was found, so nothing is known of outcomes or tasks.",))
     columns = columns_of(seen.runs, spec)
     columns += [*text_columns(seen.runs), *columns_beside(seen.runs, evidence.samples, columns)]
+    columns = [column for column in columns if column.near != "end"]  # of use as a key alone
     part = OpenPart(
         spec, seen, columns, known_of(hints), hints.get("success"), "labels" in hints, evidence.names, ask
     )  # fmt: skip
@@ -302,10 +303,13 @@ def _closing(part: OpenPart, outcome: Weighed | None) -> tuple[tuple[dict[str, A
         return (), ()
     if column.near != "last" and outcome is not None and _taken(part, outcome, (), ()):
         return (), ()
-    path = column.spec if isinstance(column.spec, str) else column.spec.get("text")
-    if not isinstance(path, str):
+    path = column.spec if isinstance(column.spec, str) else column.spec.get("text", column.spec.get("json"))
+    events = part.spec["events"]
+    is_open = isinstance(events, dict) and "decode" in events  # then a place inside JSON is one of the event
+    if not isinstance(path, str) or (JSON in column.place and not is_open):
         return (), ()
-    rule = {"when": {spelled("@", column.place): {"present": True}}, "emit": "skip", "comment": "tells the outcome"}
+    place = tuple(step for step in column.place if step != JSON)
+    rule = {"when": {spelled("@", place): {"present": True}}, "emit": "skip", "comment": "tells the outcome"}
     return (rule,), (
         {"path": path, "reason": "the events that the outcome is read from are skipped by the first rule"},
     )
