@@ -140,6 +140,8 @@ def answers(choice: Choice) -> list[str]:
     if part not in EXAMPLES:
         return []
     values = [option.value for option in choice.options if option.value is not None]
+    if not values:
+        return [f"--hint {choice.field}=PATH"] + ["--labels FILE"] * (choice.field == "outcome")
     return [f"--hint {_quoted(f'{part}={value if isinstance(value, str) else canonical(value)}')}" for value in values]
 
 

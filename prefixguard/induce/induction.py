@@ -234,9 +234,8 @@ def check_adapter(
 
 
 def _is_open(choice: Choice, sure: float) -> bool:
-    """Is what was taken a guess, less likely than asked for? Taking nothing is no guess."""
-    taken = choice.options[choice.taken]
-    return taken.value is not None and taken.confidence < sure
+    """Is what was taken, be it nothing, less likely than asked for?"""
+    return choice.options[choice.taken].confidence < sure
 
 
 def question(choice: Choice) -> str:

@@ -160,8 +160,8 @@ def _jsonl(spec: Spec, site: Site) -> Container:
 
 
 def _table_rows(document: Document, counts: Counts) -> Iterator[Part | Unread]:
-    """Every row of a table with a head, as an object of texts, without a database's NULL. A row with more cells than the
-    head has is none."""
+    """Every row of a table with a head, as an object of texts, without a database's NULL. A row with more cells than
+    the head has is none."""
     rows = csv.DictReader(io.StringIO(counts.text(document.read()).removeprefix("\ufeff"), newline=""))
     number = 1
     while True:
@@ -177,7 +177,7 @@ def _table_rows(document: Document, counts: Counts) -> Iterator[Part | Unread]:
         if None in row:
             yield Unread(where, f"{where}: it has more cells than the head of the table. Mend or remove it.")
             continue
-        yield where, partial(lambda found: {name: cell for name, cell in found.items() if cell not in (None, NULL)}, row)
+        yield where, partial(lambda row: {name: cell for name, cell in row.items() if cell not in (None, NULL)}, row)
 
 
 def _csv(spec: Spec, site: Site) -> Container:

@@ -324,8 +324,8 @@ NULL = "\\N"
 
 @lru_cache(maxsize=4)
 def _csv_rows(text: str) -> list[dict[str, str]]:
-    """Rows of a table with a head, as objects; those that are no row of it are left out, and so are cells of a database's
-    NULL."""
+    """Rows of a table with a head, as objects; those that are no row of it are left out, and so are cells of a
+    database's NULL."""
     try:
         rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
     except csv.Error:

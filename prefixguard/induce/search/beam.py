@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.objective import Judgement, judge
-from prefixguard.stepview import canonical
+from prefixguard.stepview import Adapter, canonical
 
 #: Candidates that are judged on all runs, and those of them that are edited.
 WIDTH, EDITED = 14, 3
@@ -26,6 +26,8 @@ LEAST_LOOKED_AT, MOST_LOOKED_AT = 16, 120
 MOST_WORK = 8_000.0
 #: Processor time after which a search ends whatever it has found: for samples that are slow to make candidates of.
 MOST_SECONDS = 180.0
+#: Above this the sides take turns as they are; and values that a field may have which tells who wrote a run down.
+_CLEAR, _MOST_VIEWS = 0.97, 4
 #: What counts as better.
 _LEAST_GAIN = 0.002
 #: By how much the hope for a source sinks with every candidate of it that is no better.
@@ -71,7 +73,41 @@ def search(sources: Iterable[Iterator[Candidate]], evidence: Evidence) -> list[S
     for i, one in enumerate(edited):
         climbed.append(_climb(one, evidence, bound, keep=bound.left() * (1 - 1 / (len(edited) - i))))
     rest = [one for one in beam if not any(one is other for other in edited)]
-    return sorted([*climbed, *rest], key=lambda one: -one.total)
+    ranked = sorted([*climbed, *rest], key=lambda one: -one.total)
+    return [*sorted([*ranked[:1], *_turned(ranked[:1], evidence)], key=lambda one: -one.total), *ranked[1:]]
+
+
+def _turned(best: Sequence[Scored], evidence: Evidence) -> Iterator[Scored]:
+    """The best with the sides turned round in the runs of which a field says so: they were written down by the other
+    side, for which the agent is the user."""
+    for one in best:
+        spec = one.candidate.spec
+        said, heard = ([rule for rule in spec["rules"] if rule["emit"] == emit] for emit in ("say", "observe"))
+        sides = [(a, b) for a, b in product(said, heard) if a.get("when", {}).keys() & b.get("when", {}).keys()]
+        if one.judgement.terms["turns"] > _CLEAR:
+            continue
+        runs = [run.found.run for run in evidence.runs(Adapter(spec))]
+        fields: dict[str, Counter[Any]] = defaultdict(Counter)
+        for run in runs:
+            for name, value in run.items() if isinstance(run, dict) else ():
+                if isinstance(value, str | bool) and name.isidentifier():
+                    fields[f"$.{name}"][value] += 1
+        for path, counts in fields.items():
+            if 2 <= len(counts) <= _MOST_VIEWS and counts.total() >= 0.9 * len(runs):
+                values = sorted(counts, key=lambda value: counts[value])[:-1]
+                for pair, value in product(sides[:3], values):
+                    rules = [
+                        each
+                        for rule in spec["rules"]
+                        for each in (*(_other_side(rule, {path: value}) for side in pair if side is rule), rule)
+                    ]
+                    candidate = replace(one.candidate, spec={**spec, "rules": rules}, blocks=())
+                    yield Scored(candidate, judge(candidate.spec, evidence))
+
+
+def _other_side(rule: Mapping[str, Any], when: Mapping[str, Any]) -> dict[str, Any]:
+    said = {"observation": rule["action"]} if rule["emit"] == "say" else {"action": rule["observation"]}
+    return {"when": {**rule["when"], **when}, "emit": "observe" if rule["emit"] == "say" else "say", **said}
 
 
 def _looked_at(sources: Iterable[Iterator[Candidate]], evidence: Evidence, bound: _Bound) -> Iterator[Scored]:

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import Any
 
 from prefixguard.errors import TraceError
-from prefixguard.induce.proposal import Asker, Proposal, take_first
+from prefixguard.induce.proposal import Asker, Choice, Option, Proposal, take_first
 from prefixguard.induce.samples import Samples
 from prefixguard.induce.search.beam import Scored, search
 from prefixguard.induce.search.evidence import Candidate, Evidence
@@ -17,6 +17,8 @@ from prefixguard.induce.search.explanations import steps_told
 from prefixguard.induce.search.families import FAMILIES
 from prefixguard.induce.search.given import given_sources, obeying, unfollowed
 from prefixguard.induce.search.naming import with_agents
+from prefixguard.induce.search.objective import likely_right
+from prefixguard.induce.search.run_fields import SURE
 from prefixguard.induce.search.run_part import run_part
 from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.induce.search.statuses import with_status
@@ -111,4 +113,23 @@ def _finished(best: Scored, evidence: Evidence, name: str, hints: Mapping[str, s
     ]
     read, unread = steps_told(spec, evidence, best.judgement.total, best.candidate.why)
     mapped, left_out = (*read, *mapped, *part.mapped), (*unread, *left_out, *part.left_out)
-    return Proposal(spec, mapped, left_out, part.choices, tuple(notes), "offline", None)
+    choices = (*_of_steps(best, spec, evidence, ask), *part.choices)
+    return Proposal(spec, mapped, left_out, choices, tuple(notes), "offline", None)
+
+
+def _of_steps(best: Scored, spec: Mapping[str, Any], evidence: Evidence, ask: Asker) -> tuple[Choice, ...]:
+    """Are the steps read as they are? Asked where the judgement leaves a doubt, and no person said where they stand.
+    TraceError where the answer is no."""
+    sure = likely_right(best.judgement)
+    if sure >= SURE or "events" in evidence.hints:
+        return ()
+    worst = sorted(best.judgement.terms.items(), key=lambda term: term[1])[:3]
+    why = "lowest of what speaks for it: " + ", ".join(f"{name} {value:.2f}" for name, value in worst)
+    options = (
+        Option(f"as the first steps show, {best.candidate.why}", spec["events"], sure, why),
+        Option("none of these", None, 1 - sure, "they stand elsewhere, or mean something else"),
+    )
+    choice = Choice("events", options, 0, "the reading that explains most; the evidence stands beside it")
+    if ask(choice) == 1:
+        raise TraceError(f"{evidence.samples.source}: say where the steps stand: --hint events='$.messages[*]'.")
+    return (choice,)

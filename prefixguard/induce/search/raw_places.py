@@ -50,7 +50,8 @@ _TAG = re.compile(r"([A-Za-z_][\w.-]{0,40})[:=](\S.{0,80})\Z", re.DOTALL)
 def leaves(value: Any, skip: Sequence[Place] = (), place: Place = ()) -> Iterator[tuple[Place, Any]]:
     """Values of objects inside objects, past the places of `skip`. Of a list of named objects what each name has, under
     a step ("key", "score"); of a list of "name:value" texts what each name has, under a step (None, name); of a list of
-    numbers the last, too. Lists are yielded whole besides. What a text that is a JSON object has is under a step JSON.
+    numbers or objects the last, too. Lists are yielded whole besides. What a text that is a JSON object has is under a
+    step JSON.
     """
     if place in skip:
         return
@@ -76,6 +77,8 @@ def leaves(value: Any, skip: Sequence[Place] = (), place: Place = ()) -> Iterato
                     for inner, found in leaves({name: v for name, v in one.items() if name != mark}):
                         if not isinstance(found, list):
                             yield (*place, (mark, one[mark]), *inner), found
+            elif all(isinstance(one, dict) for one in value):
+                yield from (((*place, -1, *inner), v) for inner, v in leaves(value[-1]) if not isinstance(v, list))
 
 
 def _mark(listed: Sequence[Any]) -> str | None:

@@ -52,13 +52,17 @@ def columns_of(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> list[Values]
             for place, value in seen.setdefault(id(document), list(leaves(document))):
                 put(("%", place), i, value)
     found = [
-        Values(value_at(root, place), name_of(root, place), tuple(values), "run" if root == "$" else "document", place)
+        Values(value_at(root, place), name_of(root, place), tuple(values), _near(root, place), place)
         for (root, place), values in table.items()
         if not (root == "%" and _holds_runs(values))
     ]
     if any(isinstance(run.scope.key, str) for run in runs):
         found.append(Values("$key", "key", tuple(run.scope.key for run in runs), "run"))
     return [*found, *_file_columns(runs), *event_columns(runs, skip, spec)]
+
+
+def _near(root: str, place: Place) -> str:
+    return "document" if root == "%" else "tail" if -1 in place[:-1] else "run"
 
 
 def _holds_runs(values: Sequence[Any]) -> bool:
@@ -139,7 +143,7 @@ def event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], spec: Mapping[
 def _end_ids(
     base: str, place: Place, by_run: Mapping[int, Sequence[tuple[int, Any]]], ends: Mapping[int, int], n: int
 ) -> Iterator[Values]:
-    """What the first and the last event of every run have there, where it is an id of that run: a table may go by it."""
+    """What the first and the last event of every run have there, if it is an id of that run: a table may go by it."""
     for end in (0, -1):
         at = {i: said[end] for i, said in by_run.items() if said[end][0] == (0 if end == 0 else ends[i])}
         values = tuple(at[i][1] if i in at else MISSING for i in range(n))

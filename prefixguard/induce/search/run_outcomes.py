@@ -196,6 +196,7 @@ _PLACES = {
     "file": -0.8,
     "piece": -0.8,
     "last": 0.3,
+    "tail": 0.0,
     "text": 0.0,
     "once": -0.7,
     "first": -1.5,

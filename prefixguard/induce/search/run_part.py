@@ -90,6 +90,8 @@ def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, st
     )  # fmt: skip
 
 
+#: Probability that samples in which no outcome is found have none.
+NO_OUTCOME = 0.4
 _ORDER = ("id", "task", "groups", "preamble", "outcome", "labels")
 
 
@@ -105,9 +107,10 @@ def known_of(hints: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _decide(
-    part: OpenPart, name: str, found: Sequence[Weighed], options: Sequence[Option], none: str | None
+    part: OpenPart, name: str, found: Sequence[Weighed], options: Sequence[Option], none: str | None, most: float = 1.0
 ) -> int | None:
-    """Which of the readings is taken; None: none of them. Asked where the best is not sure."""
+    """Which of the readings is taken; None: none of them. Asked where the best is not sure. most: probability that
+    none of them is right, at most."""
     if not found:
         return None
     best = found[0]
@@ -119,7 +122,7 @@ def _decide(
     shown = [options[i] for i in near]
     taken = 0
     if none is not None:
-        nothing = max(0.0, 1.0 - sum(one.confidence for one in found))
+        nothing = min(most, max(0.0, 1.0 - sum(one.confidence for one in found)))
         shown.append(Option("none of these", None, round(nothing, 3), none))
         taken = 0 if best.confidence >= TAKEN else len(near)
     rule = f"the likeliest, from a probability of {TAKEN:g} on; the evidence stands beside each"
@@ -227,12 +230,15 @@ def _outcome(part: OpenPart, task: Weighed | None) -> Weighed | None:
     if part.has_labels and found and (found[0].confidence < SURE or found[0].assumed):
         part.notes.append("The outcomes are those of the labels that were given; the adapter reads none from the runs.")
         return None
-    taken = _decide(part, "outcome", found, options, none)
+    taken = _decide(part, "outcome", found, options, none, NO_OUTCOME)
     if taken is None:
         part.notes.append(
             "No outcome was found in the runs, their events or the files beside them, so every run is of unknown "
             "outcome. Bring outcomes with --labels, or name the place with --hint outcome=PATH."
         )
+        if not any(choice.field == "outcome" for choice in part.choices):
+            nothing = Option("none of these", None, NO_OUTCOME, "no place of the samples reads like an outcome")
+            part.choices.append(Choice("outcome", (nothing,), 0, "most samples tell somewhere how runs ended"))
         if found:
             part.notes.append(f"Nearest to an outcome: {found[0].label} ({found[0].why}); too unsure to be taken.")
         return None

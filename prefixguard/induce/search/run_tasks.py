@@ -29,7 +29,7 @@ def tasks_of(
     files = [run.file for run in runs]
     found = []
     for column in columns:
-        if column.spec in refused or column.coverage < 0.8 or column.near in ("list", "text", "piece", "shared"):
+        if column.spec in refused or column.coverage < 0.8 or column.near in _NO_TASK:
             continue
         odds = _task_odds(column, texts, files, names)
         if odds is not None:
@@ -94,6 +94,8 @@ _NO_TASK = (
     Meaning.RUN_ID, Meaning.GROUP, Meaning.MODEL, Meaning.AGENT, Meaning.AFTER_END, Meaning.OUTCOME, Meaning.TIME,
     Meaning.MISTAKE, Meaning.HARNESS,
 )  # fmt: skip
+#: Where no task is told.
+_NO_TASK = ("list", "text", "piece", "shared", "tail")
 _TASK_PLACES = {
     "run": 0.0,
     "file": 0.0,

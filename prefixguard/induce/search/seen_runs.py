@@ -49,7 +49,7 @@ class Values:
     """A place, or another value of the spec, and what every run has there; MISSING where nothing.
 
     near: "run", "document", "file", "first", "last", "once" (in one event of the run), "every" (in all, the same),
-    "end" (an id of the first or last event),
+    "tail" (in the last element of another list), "end" (an id of the first or last event),
     "beside" (in a companion file), "text" (in a line of its text). place: inside its root, for fields of JSON.
     """
 
