@@ -29,7 +29,7 @@ def tasks_of(
     files = [run.file for run in runs]
     found = []
     for column in columns:
-        if column.spec in refused or column.coverage < 0.8 or column.near in _NO_TASK:
+        if column.spec in refused or column.coverage < 0.8 or column.near in _NOWHERE:
             continue
         odds = _task_odds(column, texts, files, names)
         if odds is not None:
@@ -95,7 +95,7 @@ _NO_TASK = (
     Meaning.MISTAKE, Meaning.HARNESS,
 )  # fmt: skip
 #: Where no task is told.
-_NO_TASK = ("list", "text", "piece", "shared", "tail")
+_NOWHERE = ("list", "text", "piece", "shared", "tail")
 _TASK_PLACES = {
     "run": 0.0,
     "file": 0.0,
