@@ -1,6 +1,6 @@
 """Same bytes in, same records out: read again here, and in a process with another hash seed, locale and time zone.
 
-As a program, fed `{"spec": ..., "source": ..., "labels": ..., "runs": n}` as JSON on standard input, it prints
+As a program, fed a JSON list of spec, source, labels and number of runs on standard input, it prints
 `{"digest": ...}`, or `{"error": ...}`.
 """
 
@@ -52,12 +52,8 @@ def check_determinism(evidence: Evidence, *, processes: bool = True) -> Iterator
 
 def _elsewhere(evidence: Evidence) -> tuple[bool | None, str]:
     """Does another process read the same? None where it does not answer. And what it said."""
-    asked = {
-        "spec": dict(evidence.spec),
-        "source": evidence.source,
-        "labels": None if evidence.labels is None else str(evidence.labels),
-        "runs": evidence.counted,
-    }
+    labels = None if evidence.labels is None else str(evidence.labels)
+    asked = [dict(evidence.spec), evidence.source, labels, evidence.counted]
     seed = "4711" if os.environ.get("PYTHONHASHSEED") != "4711" else "1147"
     there = {"PYTHONHASHSEED": seed, "LC_ALL": "C", "LANG": "C", "TZ": "Pacific/Kiritimati"}
     try:
@@ -88,18 +84,15 @@ def digest_of(adapter: Adapter, source: str | Path, labels: Path | None, runs: i
     return digest.hexdigest()
 
 
-def main() -> int:
-    """The program. Returns its exit status."""
-    asked = json.load(sys.stdin)
-    labels = None if asked["labels"] is None else Path(asked["labels"])
+def main() -> None:
+    """The program."""
+    spec, source, labels, runs = json.load(sys.stdin)
     try:
-        value = digest_of(Adapter(asked["spec"]), asked["source"], labels, asked["runs"])
+        said = {"digest": digest_of(Adapter(spec), source, None if labels is None else Path(labels), runs)}
     except PrefixGuardError as exc:
-        json.dump({"error": str(exc)}, sys.stdout)
-        return 1
-    json.dump({"digest": value}, sys.stdout)
-    return 0
+        said = {"error": str(exc)}
+    json.dump(said, sys.stdout)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -10,7 +10,7 @@ from prefixguard.evaluation.leaks.raw import MOST_WORDS as WORDS_OF_A_LEAF
 from prefixguard.evaluation.leaks.raw import RecordWords, SeenRun, is_within
 from prefixguard.induce.checks.evidence import Evidence, parts_of
 from prefixguard.induce.checks.finding import Finding, Severity, finding
-from prefixguard.stepview import FIELDS, DataPlace, PlaceReading, StepRecord, overlaps
+from prefixguard.stepview import FIELDS, DataPlace, StepRecord, overlaps
 
 #: Words of raw text that are compared in all.
 MOST_WORDS = 2_000_000
@@ -47,7 +47,9 @@ def check_coverage(evidence: Evidence) -> Iterator[Finding]:
     left = MOST_WORDS
     hidden = 0
     told = evidence.adapter.program.readings
-    outcome = [one for one in told.outcome if not _is_shared(one.place, told.record)]
+    # what records read too, or what it stands in, or a part of it, is not kept from them
+    shared = [one.place for one in told.record if one.looks_inside]
+    unseen = [*told.hidden, *(one for one in told.outcome if not any(overlaps(one.place, place) for place in shared))]
     kept_out: dict[DataPlace, bool] = {}
     for seen in (one for start in range(7) for one in evidence.seen[start::7]):  # any beginning is spread over the set
         if left <= 0:
@@ -57,7 +59,7 @@ def check_coverage(evidence: Evidence) -> Iterator[Finding]:
             if not isinstance(leaf.value, str) or not leaf.value or _is_bookkeeping(leaf.value):
                 continue
             if leaf.place not in kept_out:
-                kept_out[leaf.place] = is_within(leaf.place, [*told.hidden, *outcome])
+                kept_out[leaf.place] = is_within(leaf.place, unseen)
             size = len(leaf.value)
             if kept_out[leaf.place]:
                 hidden += size
@@ -81,11 +83,6 @@ def check_coverage(evidence: Evidence) -> Iterator[Finding]:
     if coverage < 0.5:
         what = f"{coverage:.0%} of the raw text reaches a record."
         yield finding("coverage", "warning", what, "rules", coverage=coverage)
-
-
-def _is_shared(place: DataPlace, record: list[PlaceReading]) -> bool:
-    """Do records read this place too, what it stands in, or a part of it?"""
-    return any(one.looks_inside and overlaps(one.place, place) for one in record)
 
 
 def _is_bookkeeping(text: str) -> bool:
