@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import TraceError
@@ -132,12 +133,12 @@ def check_adapter(
         evidence = gather(adapter, source, None if labels is None else Path(labels))
     except TraceError as exc:
         unread = Finding("reads", "error", str(exc), str(source), remedy="Mend the spec, or name the right files.")
-        return CheckReport(adapter.name, adapter.sha256, (unread,), {"runs": 0}, {})
+        return CheckReport(adapter.name, adapter.sha256, (unread,), MappingProxyType({"runs": 0}), MappingProxyType({}))
     found: list[Finding] = []
     for name, check in CHECKS:
         tell(name)
         found += check(evidence)
     tell("determinism")
     found += check_determinism(evidence, processes=processes)
-    figures = dict(sorted(evidence.figures.items()))
-    return CheckReport(adapter.name, adapter.sha256, worst_first(found), figures, evidence.fields)
+    figures = MappingProxyType(dict(sorted(evidence.figures.items())))
+    return CheckReport(adapter.name, adapter.sha256, worst_first(found), figures, MappingProxyType(evidence.fields))
