@@ -20,14 +20,14 @@ from prefixguard.stepview.json_formats import NO_GROUP
 from prefixguard.stepview.jsontext import canonical, decode, decode_text
 from prefixguard.stepview.losses import FEWEST, NEARLY, Loss, losses, switch_of
 from prefixguard.stepview.offered import EVENT_SCHEMA, is_limit, is_tools, offer_of, readable_offer
-from prefixguard.stepview.parser import Parser
+from prefixguard.stepview.parser import Parser, parse_whole
 from prefixguard.stepview.paths import MISSING, Scope, parse_path, walk
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.stepview.recognition import EVENTS, Recognised, adapter_for, are_events, recognise
 from prefixguard.stepview.record import FIELDS, Status, StepRecord, score_record, serialize
 from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.side_by_side import Exchange, RunFiles, SideBySide, run_files, side_by_side
-from prefixguard.stepview.signals import JUMPS, LEFT_OUT, SIGNALS, Signals
+from prefixguard.stepview.signals import JUMPS, LEFT_OUT, SIGNALS, Signals, moment_of
 from prefixguard.stepview.spellings import unflatten
 from prefixguard.stepview.splitter import Splitter
 from prefixguard.stepview.spooled_runs import Spool, SpooledRuns
@@ -85,9 +85,11 @@ __all__ = [
     "list_adapters",
     "load_adapter",
     "losses",
+    "moment_of",
     "offer_of",
     "overlaps",
     "parse_path",
+    "parse_whole",
     "plain",
     "raw_view",
     "read_events",

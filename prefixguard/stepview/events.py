@@ -41,6 +41,13 @@ class EventSource:
     decode: tuple[str, ...] = ()
     unflatten: tuple[str, ...] = ()
 
+    def feed(self, scope: Scope) -> list[Any]:
+        """What a parser is fed for a whole run, one after the other: its events, or its lines of text."""
+        found = self.listing(scope)
+        if isinstance(found, str):
+            return found.splitlines(keepends=True)
+        return found[: len(found) - self.drop_last] if isinstance(found, list) else []
+
 
 def compile_events(spec: Any, site: Site) -> EventSource:
     """The `events` part of a spec. AdapterError says what is wrong with it."""

@@ -85,13 +85,9 @@ def side_by_side(
 
 def _exchanges(program: Program, scope: Scope) -> Iterator[Exchange]:
     """Feed the run once more, one event (one line of text) at a time."""
-    found = program.events.listing(scope)
-    events: list[Any] = found.splitlines(keepends=True) if isinstance(found, str) else []
-    if isinstance(found, list):
-        events = found[: len(found) - program.events.drop_last]
     parser = Parser(program, scope, live=False)
     waiting: list[Any] = []
-    for event in events:
+    for event in program.events.feed(scope):
         waiting.append(event)
         if records := parser.observe(event):
             yield Exchange(tuple(waiting), tuple(records))

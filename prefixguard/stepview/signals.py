@@ -88,7 +88,7 @@ def compile_signals(spec: Any, site: Site) -> Callable[[Scope], tuple[Figures | 
                     continue
                 found["logprob_mean"], found["logprob_min"] = math.fsum(numbers) / len(numbers), min(numbers)
             elif key in times:
-                times[key] = _time(value)
+                times[key] = moment_of(value)
                 lost += math.isnan(times[key])
             else:
                 name, unit = UNITS[key]
@@ -123,11 +123,11 @@ def _number(value: Any) -> float:
         return math.nan
 
 
-def _time(value: Any) -> float:
+def moment_of(value: Any) -> float:
     """Seconds since 1970 of ISO 8601, or of a number of seconds, milliseconds, microseconds or nanoseconds, which dates
     from 1973 to 5138 tell apart; a number below that counts seconds from any beginning. NaN where it is no time.
 
-    >>> _time("1970-01-01T00:01:00Z"), _time(1_700_000_000_000), _time("1700000000000000000")
+    >>> moment_of("1970-01-01T00:01:00Z"), moment_of(1_700_000_000_000), moment_of("1700000000000000000")
     (60.0, 1700000000.0, 1700000000.0)
     """
     number = _number(value)

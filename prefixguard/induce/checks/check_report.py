@@ -1,13 +1,25 @@
-"""All findings about an adapter, the figures behind them, and the one number that proposals are compared by."""
+"""All checks of an adapter, one after the other; their findings, the figures behind them, and the one number that
+proposals are compared by."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from prefixguard.errors import TraceError
+from prefixguard.induce.checks.determinism import check_determinism
+from prefixguard.induce.checks.evidence import Evidence, gather
 from prefixguard.induce.checks.finding import SEVERITIES, Finding
+from prefixguard.induce.checks.joins import check_joins
+from prefixguard.induce.checks.live import check_leaks, check_stream, check_time
+from prefixguard.induce.checks.reads import check_order, check_reads
+from prefixguard.induce.checks.sense import check_sense
+from prefixguard.induce.checks.texts import check_coverage, check_doubling
+from prefixguard.stepview import Adapter
 
 #: What a score is made of, and how much each part weighs. Every part is a share in [0, 1] among the figures of the
 #: report; a part that the format cannot have (results that nobody recorded) is left out and the rest is scaled up.
@@ -25,6 +37,19 @@ WEIGHTS: dict[str, float] = {
     "outcomes_known": 2.0,  # runs with an outcome
     "tasks_known": 1.0,  # runs with a task
 }
+
+#: In the order in which they run. Each fills figures of the evidence and returns what it found.
+CHECKS: tuple[tuple[str, Callable[[Evidence], Iterable[Finding]]], ...] = (
+    ("reads", check_reads),
+    ("coverage", check_coverage),
+    ("joins", check_joins),
+    ("sense", check_sense),
+    ("order", check_order),
+    ("doubling", check_doubling),
+    ("time", check_time),
+    ("stream", check_stream),
+    ("leaks", check_leaks),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +111,34 @@ def worst_first(findings: list[Finding]) -> tuple[Finding, ...]:
     return tuple(
         sorted(kept.values(), key=lambda one: (SEVERITIES.index(one.severity), one.check, one.where, one.what))
     )
+
+
+def check_adapter(
+    adapter: Adapter,
+    source: str | Path,
+    *,
+    labels: str | Path | None = None,
+    processes: bool = True,
+    listen: Callable[[str], None] | None = None,
+) -> CheckReport:
+    """Check an adapter on a set of runs.
+
+    labels: a file of outcomes joined by run id. processes: read the set in a second process too (see `determinism`).
+    listen: told the name of each check before it begins. The whole set is read; what is dear is done on a seeded sample
+    of at most 400 runs. A set that cannot be read at all is no exception but a report with that error.
+    """
+    tell = listen if listen is not None else lambda _: None
+    tell("reading")
+    try:
+        evidence = gather(adapter, source, None if labels is None else Path(labels))
+    except TraceError as exc:
+        unread = Finding("reads", "error", str(exc), str(source), remedy="Mend the spec, or name the right files.")
+        return CheckReport(adapter.name, adapter.sha256, (unread,), MappingProxyType({"runs": 0}), MappingProxyType({}))
+    found: list[Finding] = []
+    for name, check in CHECKS:
+        tell(name)
+        found += check(evidence)
+    tell("determinism")
+    found += check_determinism(evidence, processes=processes)
+    figures = MappingProxyType(dict(sorted(evidence.figures.items())))
+    return CheckReport(adapter.name, adapter.sha256, worst_first(found), figures, MappingProxyType(evidence.fields))

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from prefixguard.errors import AdapterError, TraceError
 from prefixguard.evaluation.leaks.raw import RawRuns, SeenRun
-from prefixguard.induce.checks.record_digest import COUNTED_RUNS, RunDigest
-from prefixguard.stepview import Adapter, Parser, ReadReport, Scope, Splitter, StepRecord, read_runs
+from prefixguard.stepview import (
+    Adapter,
+    Parser,
+    ReadReport,
+    Scope,
+    Splitter,
+    StepRecord,
+    parse_whole,
+    read_runs,
+    wide_view,
+)
 from prefixguard.trace import Outcome, Run
 
 #: Runs looked at closely, by how they ended.
 SAMPLED: Mapping[Outcome, int] = {Outcome.SUCCESS: 150, Outcome.FAILURE: 150, Outcome.UNKNOWN: 100}
 #: Characters of raw text that the sampled runs may hold together; then fewer are looked at.
 MOST_TEXT = 96 << 20
-#: Widest budget of a field, in code points: what the leak search reads must not depend on where a text was cut.
-WIDE = [60_000, 40_000]
+#: Budget of a field, in code points: what the leak search reads must not depend on where a text was cut.
+_WIDE = 100_000
+#: Runs that the digest covers, from the first.
+COUNTED_RUNS = 100
 SEED = 20_251
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence(RawRuns):
-    """A set of runs, read. seen: the sample, in the order of the set. digest: of the first `counted` runs."""
+    """A set of runs, read. seen: the sample, in the order of the set. digest: of the first `counted` runs.
+    figures, fields: of the report; checks fill them."""
 
     source: str
     labels: Path | None
@@ -40,105 +52,74 @@ class Evidence(RawRuns):
     figures: dict[str, float | int] = field(default_factory=dict)
     fields: dict[str, float] = field(default_factory=dict)
 
-
-class _Sample:
-    """A reservoir for every outcome, so that a rare one is seen."""
-
-    def __init__(self) -> None:
-        self._random = random.Random(SEED)
-        self._met: Counter[Outcome] = Counter()
-        self._kept: dict[Outcome, list[tuple[int, Run[StepRecord], Scope]]] = {outcome: [] for outcome in Outcome}
-        self._number = 0
-
-    def add(self, run: Run[StepRecord], scope: Scope) -> None:
-        kept, room = self._kept[run.outcome], SAMPLED[run.outcome]
-        self._met[run.outcome] += 1
-        self._number += 1
-        if len(kept) < room:
-            kept.append((self._number, run, scope))
-            return
-        at = self._random.randrange(self._met[run.outcome])
-        if at < room:
-            kept[at] = (self._number, run, scope)
-
-    def runs(self) -> list[tuple[Run[StepRecord], Scope]]:
-        every = sorted((one for kept in self._kept.values() for one in kept), key=lambda one: one[0])
-        return [(run, scope) for _, run, scope in every]
+    @property
+    def records(self) -> list[StepRecord]:
+        """All records of the sample."""
+        return [record for seen in self.seen for record in seen.run.records]
 
 
 def gather(adapter: Adapter, source: str | Path, labels: Path | None = None) -> Evidence:
     """Read the set once and keep a sample. TraceError if nothing can be read."""
-    spec: dict[str, Any] = json.loads(adapter.to_bytes())
     report = ReadReport()
     scopes: list[Scope] = []
-    sample = _Sample()
-    digest = RunDigest()
+    # a reservoir for every outcome, so that a rare one is seen
+    kept: dict[Outcome, list[tuple[int, Run[StepRecord], Scope]]] = {outcome: [] for outcome in Outcome}
+    chance = random.Random(SEED)
     outcomes: Counter[Outcome] = Counter()
     without_task = 0
-    for run in read_runs(source, adapter, labels=labels, report=report, witness=scopes.append):
-        sample.add(run, scopes.pop())
+    digest = hashlib.sha256()
+    for number, run in enumerate(read_runs(source, adapter, labels=labels, report=report, witness=scopes.append)):
         outcomes[run.outcome] += 1
         without_task += run.task_id is None
-        if digest.runs < COUNTED_RUNS:
-            digest.add(run)
-    wide = widened(spec)
+        if number < COUNTED_RUNS:
+            digest.update(spelled(run))
+        group, room = kept[run.outcome], SAMPLED[run.outcome]
+        at = len(group) if len(group) < room else chance.randrange(outcomes[run.outcome])
+        scope = scopes.pop()
+        if at < room:
+            group[at : at + 1] = [(number, run, scope)]
+    wide = wide_view(adapter, _WIDE)
     seen: list[SeenRun] = []
     text = 0
-    for run, scope in sample.runs():
+    for _, run, scope in sorted((one for group in kept.values() for one in group), key=lambda one: one[0]):
         if text > MOST_TEXT:
             break
         seen.append(_look(adapter, wide, run, scope))
-        text += sum(map(_length, seen[-1].wide))
-    return Evidence(
-        adapter, spec, tuple(seen), str(source), labels, report, outcomes, without_task, digest.value(), digest.runs
-    )
+        text += sum(len(r.observation) + len(r.action) + len(r.arguments) + len(r.result) for r in seen[-1].wide)
+    spec: dict[str, Any] = json.loads(adapter.to_bytes())
+    counted = min(COUNTED_RUNS, outcomes.total())
+    read = report, outcomes, without_task, digest.hexdigest(), counted
+    return Evidence(adapter, spec, tuple(seen), str(source), labels, *read)
 
 
-def widened(spec: Mapping[str, Any]) -> Adapter:
-    """The same adapter with the widest budgets."""
-    budgets = dict.fromkeys(("observation", "action", "arguments", "result"), WIDE)
-    return Adapter({**spec, "budgets": budgets})
-
-
-def _length(record: StepRecord) -> int:
-    return len(record.observation) + len(record.action) + len(record.arguments) + len(record.result)
+def spelled(run: Run[StepRecord]) -> bytes:
+    """Everything that an adapter says about a run, for a digest."""
+    return repr(replace(run, groups=dict(sorted(run.groups.items())))).encode()
 
 
 def _look(adapter: Adapter, wide: Adapter, run: Run[StepRecord], scope: Scope) -> SeenRun:
+    """The run again: with a clock, with the widest budgets, and its events as rules see them."""
+    events = feed = adapter.program.events.feed(scope)
     seconds = []
     parser = Parser(adapter.program, scope, live=False)
-    for event in feed_of(adapter, scope):
+    for event in feed:
         start = time.perf_counter()
         parser.observe(event)
         seconds.append(time.perf_counter() - start)
-    parser = Parser(wide.program, scope, live=False)
-    records: list[StepRecord] = []
-    for event in feed_of(wide, scope):
-        records.extend(parser.observe(event))
-    records.extend(parser.end())
-    return SeenRun(run, scope, tuple(pieces_of(adapter, scope)), tuple(records), tuple(seconds))
+    if (split := adapter.program.events.split) is not None:
+        splitter = Splitter(split)
+        events = [*splitter.feed("".join(feed)), *splitter.end()]
+    return SeenRun(run, scope, tuple(events), tuple(parse_whole(wide.program, scope)[0]), tuple(seconds))
 
 
-def feed_of(adapter: Adapter, scope: Scope) -> list[Any]:
-    """What a parser is fed for this run, one after the other: events, or lines of text with their newlines."""
-    events = adapter.program.events
-    try:
-        found = events.listing(scope)
-    except (TraceError, AdapterError):
-        return []
-    if isinstance(found, str):
-        return found.splitlines(keepends=True)
-    return found[: len(found) - events.drop_last] if isinstance(found, list) else []
+def is_call(record: StepRecord) -> bool:
+    """Did the agent call a tool here?"""
+    return record.actor == "agent" and record.tool not in ("", "respond")
 
 
-def pieces_of(adapter: Adapter, scope: Scope) -> Iterator[Any]:
-    """The events of the run as rules see them: of text, the pieces with their bodies."""
-    split = adapter.program.events.split
-    feed = feed_of(adapter, scope)
-    if split is None:
-        yield from feed
-        return
-    splitter = Splitter(split)
-    for line in feed:
-        yield from splitter.feed(line)
-    yield from splitter.end()
+def parts_of(value: Any, deepest: int) -> Iterator[Any]:
+    """The value and all that it holds, down to so many levels below it."""
+    yield value
+    if deepest and isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from parts_of(inner, deepest - 1)

@@ -1,10 +1,15 @@
-"""Was the set read: runs, documents, events that no rule took, outcomes and tasks."""
+"""Was the set read: runs, documents, events that no rule took, outcomes and tasks; and in the order of its events?"""
 
 from __future__ import annotations
 
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+
 from prefixguard.induce.checks.evidence import Evidence
-from prefixguard.induce.checks.finding import Finding, Severity
-from prefixguard.stepview import NO_GROUP
+from prefixguard.induce.checks.finding import Finding, Severity, finding
+from prefixguard.stepview import NO_GROUP, moment_of
 from prefixguard.trace import Outcome
 
 #: Unread runs, of all, past which it is an error.
@@ -12,164 +17,118 @@ TOO_MANY_UNREAD = 0.5
 #: Lines without a value to group by, of all lines: up to the first they are headings, past the second an error.
 _HEADINGS, _TOO_MANY_LINES = 0.1, 0.5
 _NAMED = 5
+#: Share of neighbouring events whose times run backwards that is worth a warning.
+BACKWARDS = 0.02
+#: Names of moments, and what makes them lengths of time.
+_TIME = re.compile(
+    r"(?i)(^|_)(time|timestamp|ts|date|created|started|start)(_at|_time|_unix|_ms|_ns)?$|(UnixNano|Timestamp)$"
+)
+_SPAN = re.compile(r"(?i)duration|elapsed|latency|second|generation|end|took|total")
 
 
-def check_reads(evidence: Evidence) -> list[Finding]:
+def check_reads(evidence: Evidence) -> Iterator[Finding]:
     """What reading the whole set met."""
     report = evidence.report
-    figures = evidence.figures
-    empty = sum(report.empty.values())
-    unread = sum(not reason.endswith(NO_GROUP) for _, reason in report.skipped)
-    found = max(1, report.runs + empty + unread)
-    figures.update(
-        documents=report.documents, runs=report.runs, records=report.records, runs_looked_at=len(evidence.seen)
+    ungrouped = [where for where, reason in report.skipped if reason.endswith(NO_GROUP)]
+    unread = [(where, reason) for where, reason in report.skipped if not reason.endswith(NO_GROUP)]
+    empty, skipped = sum(report.empty.values()), sum(report.events_skipped.values())
+    found, runs = max(1, report.runs + empty + len(unread)), max(1, report.runs)
+    won, lost = evidence.outcomes.get(Outcome.SUCCESS, 0), evidence.outcomes.get(Outcome.FAILURE, 0)
+    evidence.figures.update(
+        documents=report.documents,
+        runs=report.runs,
+        runs_looked_at=len(evidence.seen),
+        runs_empty=empty,
+        runs_read=report.runs / found,
+        runs_succeeded=won,
+        runs_failed=lost,
+        records=report.records,
+        unread=len(unread),
+        events_skipped=skipped,
+        results_late=report.late_results,
+        outcomes_known=(won + lost) / runs,
+        tasks_known=1 - evidence.without_task / runs,
     )
-    figures.update(runs_empty=empty, unread=unread, events_skipped=sum(report.events_skipped.values()))
-    figures["runs_read"] = report.runs / found
-    figures["results_late"] = report.late_results
-    known = evidence.outcomes.get(Outcome.SUCCESS, 0) + evidence.outcomes.get(Outcome.FAILURE, 0)
-    figures["outcomes_known"] = known / max(1, report.runs)
-    figures["tasks_known"] = 1 - evidence.without_task / max(1, report.runs)
-    return [
-        *_unread(evidence, found),
-        *_ungrouped(evidence),
-        *_empty(evidence, empty, found),
-        *_counts(evidence),
-        *_ends(evidence, known),
-    ]
+    if unread:
+        (where, reason), share = unread[0], len(unread) / found
+        severity: Severity = "error" if share > TOO_MANY_UNREAD else "warning"
+        what = f"{len(unread)} document(s) or run(s) could not be read; the first: {reason}"
+        yield finding("reads.unread", severity, what, where, unread=len(unread), share=share)
+    if ungrouped:
+        yield _ungrouped(ungrouped, report.events, report.documents)
+    if empty:
+        share = empty / found
+        what = ", ".join(f"{n} {outcome}" for outcome, n in sorted(report.empty.items()))
+        what = f"{empty} run(s) gave no record ({what})."
+        yield finding("reads.empty", "warning" if share > 0.2 else "note", what, "rules", empty=empty, share=share)
+    for said in report.labels.notes():
+        yield finding("reads.labels", "warning", said)
+    if n := report.duplicate_ids:
+        what = f"{n} run(s) have an id that another run has."
+        yield finding("reads.ids", "warning", what, "run.id", runs=n, share=n / runs)
+    if n := report.bad_bytes:
+        yield finding("reads.bytes", "note", f"{n} byte(s) are not UTF-8.", bytes=n)
+    if kinds := sorted(report.events_skipped.items(), key=lambda kv: (-kv[1], kv[0])):
+        named = ", ".join(f"{n} {kind}" for kind, n in kinds[:_NAMED])
+        more = f" and {len(kinds) - _NAMED} more kinds" if len(kinds) > _NAMED else ""
+        what = f"no rule takes {skipped} event(s): {named}{more}."
+        yield finding("reads.skipped", "note", what, "rules", events=skipped, kinds=len(kinds))
+    if n := report.runs - won - lost:
+        what = f"{n} of {report.runs} run(s) have no known outcome."
+        yield finding("reads.outcome", "note" if won + lost else "warning", what, "run.outcome", runs=n, share=n / runs)
+    if n := report.companions_missing:
+        what = f"{n} outcome(s) should stand in a companion file that is not there."
+        yield finding("reads.companions", "warning" if n > report.runs / 2 else "note", what, "run.outcome", runs=n)
+    if n := evidence.without_task:
+        what = f"{n} of {report.runs} run(s) have no task: splits go by run there."
+        yield finding("reads.task", "note", what, "run.task", runs=n, share=n / runs)
 
 
-def _unread(evidence: Evidence, found: int) -> list[Finding]:
-    skipped = [(where, reason) for where, reason in evidence.report.skipped if not reason.endswith(NO_GROUP)]
-    if not skipped:
-        return []
-    share = len(skipped) / found
-    where, reason = skipped[0]
-    return [
-        Finding(
-            "reads.unread",
-            "error" if share > TOO_MANY_UNREAD else "warning",
-            f"{len(skipped)} document(s) or run(s) could not be read; the first: {reason}",
-            where,
-            {"unread": len(skipped), "share": share},
-            "Narrow `container.files` if these are no runs; otherwise mend the part of the spec that the reason names.",
-        )
-    ]
-
-
-def _ungrouped(evidence: Evidence) -> list[Finding]:
+def _ungrouped(places: Sequence[str], events: int, documents: int) -> Finding:
     """Lines that belong to no run: a heading or a summary a file is nothing to worry about, most lines are."""
-    report = evidence.report
-    places = [where for where, reason in report.skipped if reason.endswith(NO_GROUP)]
-    if not places:
-        return []
-    share = len(places) / (len(places) + report.events)
-    a_file = len(places) / max(1, report.documents)
+    share, a_file = len(places) / (len(places) + events), len(places) / max(1, documents)
     headings = share <= _HEADINGS or (share < _TOO_MANY_LINES and a_file <= 1)
     severity: Severity = "note" if headings else "warning" if share <= _TOO_MANY_LINES else "error"
-    return [
-        Finding(
-            "reads.ungrouped",
-            severity,
-            f"{len(places)} line(s) have no value to group by, so they belong to no run.",
-            places[0],
-            {"lines": len(places), "share": share, "a_document": a_file},
-            "If they are part of a run, group by something that all lines have: "
-            'another field, {"first": [...]}, or {"file": "stem"}.',
-        )
-    ]
+    what = f"{len(places)} line(s) have no value to group by, so they belong to no run."
+    return finding("reads.ungrouped", severity, what, places[0], lines=len(places), share=share, a_document=a_file)
 
 
-def _empty(evidence: Evidence, empty: int, found: int) -> list[Finding]:
-    if not empty:
-        return []
-    share = empty / found
-    by_outcome = ", ".join(f"{n} {outcome}" for outcome, n in sorted(evidence.report.empty.items()))
-    return [
-        Finding(
-            "reads.empty",
-            "warning" if share > 0.2 else "note",
-            f"{empty} run(s) gave no record ({by_outcome}).",
-            "rules",
-            {"empty": empty, "share": share},
-            "They may be runs that crashed at once. If they have events, a rule has to take them.",
-        )
-    ]
+def check_order(evidence: Evidence) -> Iterator[Finding]:
+    """Do records stand in the order of their events, and do the fields of events that look like times run forwards?"""
+    sorts = evidence.adapter.program.events.order_by is not None
+    pairs = backwards = 0
+    for seen in evidence.seen:
+        positions = [record.event for record in seen.run.records if record.event >= 0]
+        pairs += max(0, len(positions) - 1)
+        backwards += 0 if sorts else _falls(positions)
+    if pairs:
+        evidence.figures["in_order"] = 1 - backwards / pairs
+    if backwards:
+        what = f"{backwards} of {pairs} records come before one whose event is earlier."
+        yield finding("order.events", "warning", what, "join", share=backwards / pairs)
+    if not sorts:
+        yield from _times(evidence)
 
 
-def _counts(evidence: Evidence) -> list[Finding]:
-    report = evidence.report
-    notes = [Finding("reads.labels", "warning", said, remedy="Mend the labels.") for said in report.labels.notes()]
-    if report.duplicate_ids:
-        notes.append(
-            Finding(
-                "reads.ids",
-                "warning",
-                f"{report.duplicate_ids} run(s) have an id that another run has.",
-                "run.id",
-                {"runs": report.duplicate_ids, "share": report.duplicate_ids / max(1, report.runs)},
-                'Build `run.id` from more fields, for instance with {"join": [{"file": "path"}, "$.id"]}.',
-            )
-        )
-    if report.bad_bytes:
-        notes.append(
-            Finding(
-                "reads.bytes", "note", f"{report.bad_bytes} byte(s) are not UTF-8.", "", {"bytes": report.bad_bytes}
-            )
-        )
-    skipped = sorted(report.events_skipped.items(), key=lambda kv: (-kv[1], kv[0]))
-    if skipped:
-        named = ", ".join(f"{n} {kind}" for kind, n in skipped[:_NAMED])
-        more = f" and {len(skipped) - _NAMED} more kinds" if len(skipped) > _NAMED else ""
-        total = sum(n for _, n in skipped)
-        notes.append(
-            Finding(
-                "reads.skipped",
-                "note",
-                f"no rule takes {total} event(s): {named}{more}.",
-                "rules",
-                {"events": total, "kinds": len(skipped)},
-                'Give them a rule; {"emit": "skip"} says that leaving them out is meant.',
-            )
-        )
-    return notes
+def _times(evidence: Evidence) -> Iterator[Finding]:
+    steps: dict[str, list[int]] = {}
+    for seen in evidence.seen:
+        fields: dict[str, list[float]] = {}
+        for event in seen.events:
+            for name, value in event.items() if isinstance(event, dict) else ():
+                if isinstance(name, str) and _TIME.search(name) and not _SPAN.search(name):
+                    fields.setdefault(name, []).append(moment_of(value))
+        for name, moments in fields.items():
+            known = [moment for moment in moments if not math.isnan(moment)]
+            tally = steps.setdefault(name, [0, 0])
+            tally[0] += max(0, len(known) - 1)
+            tally[1] += _falls(known)
+    for name, (total, falls) in sorted(steps.items()):
+        if total and falls / total > BACKWARDS:
+            what = f"@.{name} runs backwards between {falls} of {total} neighbouring events."
+            remedy = f'If the file is not in order: {{"path": ..., "order_by": "@.{name}"}} under `events`.'
+            yield Finding("order.times", "warning", what, f"@.{name}", {"share": falls / total}, remedy)
 
 
-def _ends(evidence: Evidence, known: int) -> list[Finding]:
-    report = evidence.report
-    notes = []
-    unknown = report.runs - known
-    if unknown:
-        notes.append(
-            Finding(
-                "reads.outcome",
-                "note" if known else "warning",
-                f"{unknown} of {report.runs} run(s) have no known outcome.",
-                "run.outcome",
-                {"runs": unknown, "share": unknown / report.runs},
-                "Say under `run.outcome` where it is told, or give a file of labels; the rest is not trained on.",
-            )
-        )
-    if report.companions_missing:
-        notes.append(
-            Finding(
-                "reads.companions",
-                "warning" if report.companions_missing > report.runs / 2 else "note",
-                f"{report.companions_missing} outcome(s) should stand in a companion file that is not there.",
-                "run.outcome",
-                {"runs": report.companions_missing},
-                'Check the template of {"sibling": ...}, and that RUNS is a folder that holds those files too.',
-            )
-        )
-    if evidence.without_task:
-        notes.append(
-            Finding(
-                "reads.task",
-                "note",
-                f"{evidence.without_task} of {report.runs} run(s) have no task: splits go by run there.",
-                "run.task",
-                {"runs": evidence.without_task, "share": evidence.without_task / report.runs},
-                "Say under `run.task` what was asked: an id, or the text of the question.",
-            )
-        )
-    return notes
+def _falls(moments: Sequence[float]) -> int:
+    return sum(b < a for a, b in itertools.pairwise(moments))

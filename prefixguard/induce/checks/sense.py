@@ -13,11 +13,9 @@ from collections.abc import Iterator
 from statistics import median
 from typing import Any
 
-from prefixguard.induce.checks.evidence import Evidence
-from prefixguard.induce.checks.finding import Finding
-from prefixguard.induce.checks.waivers import settled
+from prefixguard.induce.checks.evidence import Evidence, is_call
+from prefixguard.induce.checks.finding import Finding, Severity, finding, settled
 from prefixguard.stepview import StepRecord
-from prefixguard.trace import Outcome
 
 #: Documents from which on it means something that one run holds nearly all records, or that each holds as many runs.
 _SOME, _MANY = 3, 5
@@ -39,101 +37,79 @@ _PART_OF_A_STEP = re.compile(
 )
 
 
-def check_sense(evidence: Evidence) -> list[Finding]:
+def check_sense(evidence: Evidence) -> Iterator[Finding]:
     """What makes an adapter useless although every other check may pass. Waived by the record field, where one is
     named: `tool`, `result`."""
-    won, lost = evidence.outcomes.get(Outcome.SUCCESS, 0), evidence.outcomes.get(Outcome.FAILURE, 0)
-    evidence.figures.update(runs_succeeded=won, runs_failed=lost)
-    records = [record for seen in evidence.seen for record in seen.run.records]
+    records = evidence.records
     if not records:
-        return []
-    found = [*_tools(records), *_answers(evidence, records)]
-    return [*settled(((one, None) for one in found), evidence), *_runs(evidence), *_text(evidence)]
-
-
-def is_call(record: StepRecord) -> bool:
-    """Did the agent call a tool here?"""
-    return record.actor == "agent" and record.tool not in ("", "respond")
-
-
-def _tools(records: list[StepRecord]) -> Iterator[Finding]:
-    calls = Counter(record.tool for record in records if is_call(record))
-    if not calls:
-        yield _no_tool(records)
         return
-    parts = sorted(tool for tool in calls if _PART_OF_A_STEP.match(tool))
-    share = sum(calls[tool] for tool in parts) / calls.total()
+    calls = [record for record in records if is_call(record)]
+    for one in (*(_tools(calls) if calls else _no_tool(records)), *_answers(evidence, calls, len(records))):
+        yield settled(one, evidence)
+    yield from _runs(evidence)
+    yield from _cut_up(evidence)
+    # a score has no text
+    coverage = None if any(record.score is not None for record in records) else evidence.figures.get("coverage")
+    raw, hidden = evidence.figures.get("raw_characters", 0), evidence.figures.get("hidden_characters", 0)
+    if coverage is not None and coverage < LITTLE and raw > LITTLE * (raw + hidden):
+        what = f"only {coverage:.0%} of the text reaches a step."
+        yield finding("sense.text", "error", what, "rules", coverage=coverage)
+
+
+def _tools(calls: list[StepRecord]) -> Iterator[Finding]:
+    of_tool = Counter(record.tool for record in calls)
+    parts = sorted(tool for tool in of_tool if _PART_OF_A_STEP.match(tool))
+    share = sum(of_tool[tool] for tool in parts) / len(calls)
     if share >= _MOST:
-        yield Finding(
-            "sense.tool",
-            # Beside real tools it may be a way to say which kind of speech this is.
-            "error" if share >= _NEARLY_ALL else "warning",
+        # Beside real tools it may be a way to say which kind of speech this is.
+        severity: Severity = "error" if share >= _NEARLY_ALL else "warning"
+        what = (
             f"{share:.0%} of the calls are of {', '.join(map(repr, parts[:3]))}, which is the name of a part of a step "
-            "and no tool.",
-            "tool",
-            {"calls": calls.total(), "share": share},
-            "Read the tool from inside that text, or where it is named.",
+            "and no tool."
         )
+        yield finding("sense.tool", severity, what, "tool", calls=len(calls), share=share)
 
 
-def _no_tool(records: list[StepRecord]) -> Finding:
+def _no_tool(records: list[StepRecord]) -> Iterator[Finding]:
     """No record names a tool. Plain chat is like that; what holds arguments, results or JSON is none."""
-    told = sum(bool(record.arguments or record.result) for record in records) / len(records)
-    spelled = sum(_OBJECT.search(f"{one.observation} {one.action}") is not None for one in records) / len(records)
-    remedy = "Say where the tool is named: --hint tool=PATH."
+    n = len(records)
+    told = sum(bool(record.arguments or record.result) for record in records) / n
+    spelled = sum(_OBJECT.search(f"{one.observation} {one.action}") is not None for one in records) / n
     if told >= _HARDLY:
         what = f"no step names a tool, although {told:.0%} of them hold arguments or a result."
-        return Finding("sense.no_tool", "error", what, "tool", {"records": len(records), "share": told}, remedy)
-    if spelled >= _MOST:
+        yield finding("sense.no_tool", "error", what, "tool", records=n, share=told)
+    elif spelled >= _MOST:
         what = f"no step names a tool, and what is said holds JSON in {spelled:.0%} of them: calls are taken for talk."
-        return Finding("sense.no_tool", "error", what, "tool", {"records": len(records), "share": spelled}, remedy)
-    what = "no step calls a tool. That is right only where the agent does nothing but talk."
-    return Finding("sense.no_tool", "warning", what, "tool", {"records": len(records)}, remedy)
+        yield finding("sense.no_tool", "error", what, "tool", records=n, share=spelled)
+    else:
+        what = "no step calls a tool. That is right only where the agent does nothing but talk."
+        yield finding("sense.no_tool", "warning", what, "tool", records=n)
 
 
-def _answers(evidence: Evidence, records: list[StepRecord]) -> Iterator[Finding]:
-    calls = [record for record in records if is_call(record)]
-    share = sum(record.result != "" for record in calls) / max(1, len(calls))
-    if len(calls) < _CALLS or share >= _ANSWERED:
+def _answers(evidence: Evidence, calls: list[StepRecord], records: int) -> Iterator[Finding]:
+    answered = sum(record.result != "" for record in calls)
+    if len(calls) < _CALLS or answered >= _ANSWERED * len(calls):
         return
-    late = evidence.report.late_results * len(records) / max(1, evidence.report.records)
+    late = evidence.report.late_results * records / max(1, evidence.report.records)
     came = late >= _MOST * len(calls)
-    without = sum(record.result == "" for record in calls)
-    what = f"{without} of {len(calls)} calls have no result"
     why = f", and {late:.0f} results belong to no call." if came else ": what the agent saw after it acted is not read."
-    yield Finding(
-        "sense.no_result",
-        "error" if came else "warning",
-        what + why,
-        "result",
-        {"calls": len(calls), "share": share},
-        "Say where results are (--hint result=PATH), or where calls and results have their ids (--hint call_id=PATH).",
-    )
+    what = f"{len(calls) - answered} of {len(calls)} calls have no result{why}"
+    share = answered / len(calls)
+    yield finding("sense.no_result", "error" if came else "warning", what, "result", calls=len(calls), share=share)
 
 
 def _runs(evidence: Evidence) -> Iterator[Finding]:
-    report = evidence.report
-    sizes = sorted(len(seen.run.records) for seen in evidence.seen)
-    few = report.runs <= report.documents / 2
-    if report.documents >= _SOME and few and sizes[-1] >= _NEARLY_ALL * sum(sizes):
-        yield Finding(
-            "sense.one_run",
-            "error" if report.documents >= _MANY else "warning",
-            f"one run holds {sizes[-1] / sum(sizes):.0%} of the steps of {report.documents} documents.",
-            "container",
-            {"documents": report.documents, "runs": report.runs},
-            "Say where runs begin: --hint runs=PATH. If it is one run in many files, give samples of several runs.",
-        )
-    elif report.runs == 1 and (events := evidence.seen[0].events) and _are_runs(events):
-        yield Finding(
-            "sense.one_run",
-            "error",
-            f"the one run has {len(events)} events, each with an id and a text of many lines: each looks like a run.",
-            "events",
-            {"events": len(events)},
-            "Read each as a run whose text is split into events (`events.split`).",
-        )
-    yield from _cut_up(evidence)
+    documents, runs = evidence.report.documents, evidence.report.runs
+    share = max(len(seen.run.records) for seen in evidence.seen) / len(evidence.records)
+    events = evidence.seen[0].events
+    if documents >= _SOME and runs <= documents / 2 and share >= _NEARLY_ALL:
+        severity: Severity = "error" if documents >= _MANY else "warning"
+        what = f"one run holds {share:.0%} of the steps of {documents} documents."
+        yield finding("sense.one_run", severity, what, "container", documents=documents, runs=runs)
+    elif runs == 1 and _are_runs(events):
+        what = f"the one run has {len(events)} events, each with an id and a text of many lines: each looks like a run."
+        remedy = "Read each as a run whose text is split into events (`events.split`)."
+        yield Finding("sense.one_run", "error", what, "events", {"events": len(events)}, remedy)
 
 
 def _are_runs(events: tuple[Any, ...]) -> bool:
@@ -160,29 +136,8 @@ def _cut_up(evidence: Evidence) -> Iterator[Finding]:
     if len(files) < _SOME or usual < 2 or n < _NEARLY_ALL * len(files):
         return
     middles = [median(sizes[i] for sizes in files.values() if len(sizes) == usual) for i in range(usual)]
-    scrap = min(middles) <= max(middles) / 3
-    yield Finding(
-        "sense.runs_per_file",
-        "error" if scrap else "warning",
-        f"each of {len(files)} files gives {usual} runs{', one of them always a scrap' if scrap else ''}: "
-        "a file looks like one run whose text was cut up.",
-        "container",
-        {"files": len(files), "runs": usual},
-        "Read a file as one run, and give its heading to `run`.",
-    )
-
-
-def _text(evidence: Evidence) -> Iterator[Finding]:
-    if any(record.score is not None for seen in evidence.seen for record in seen.run.records):
-        return  # a score has no text
-    coverage = evidence.figures.get("coverage")
-    raw, hidden = evidence.figures.get("raw_characters", 0), evidence.figures.get("hidden_characters", 0)
-    if coverage is not None and coverage < LITTLE and raw > LITTLE * (raw + hidden):
-        yield Finding(
-            "sense.text",
-            "error",
-            f"only {coverage:.0%} of the text reaches a step.",
-            "rules",
-            {"coverage": coverage},
-            "Look at the places that are named beside this, and say what they are with --hint.",
-        )
+    is_scrap = min(middles) <= max(middles) / 3
+    scrap = ", one of them always a scrap" if is_scrap else ""
+    what = f"each of {len(files)} files gives {usual} runs{scrap}: a file looks like one run whose text was cut up."
+    severity: Severity = "error" if is_scrap else "warning"
+    yield finding("sense.runs_per_file", severity, what, "container", files=len(files), runs=usual)
