@@ -69,7 +69,11 @@ _VOCABULARY: dict[Meaning, dict[tuple[str, ...], float]] = {
             "task status, final result, test result, judgement, judgment, correctness, points, resolution",
             0.85,
         ),
-        **_phrases("label, rating, vote, thumb, feedback, return, completed, done, finished, solution found, satisfied, em, f1", 0.6),
+        **_phrases(
+            "label, rating, vote, thumb, feedback, return, completed, done, finished, solution found, satisfied, em, "
+            "f1",
+            0.6,
+        ),
         **_phrases("result, status, eval, evaluation, error, is error, subtype, exit code, target, class, y", 0.4),
         **_phrases("state, ok, valid, answer correct, match, check", 0.35),
     },
