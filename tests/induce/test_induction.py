@@ -16,7 +16,7 @@ from prefixguard.errors import AdapterError, ConfigError, DataError, EndpointErr
 from prefixguard.escalate import Masker
 from prefixguard.induce import Proposal, check_adapter, freeze_mended, induce_adapter
 from prefixguard.induce.model import Transcript
-from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option
+from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Usage
 from prefixguard.stepview import load_adapter, read_runs
 
 SPEC: dict[str, Any] = {
@@ -117,10 +117,8 @@ def model(monkeypatch: pytest.MonkeyPatch, made: Proposal | Exception | None, wh
             ok=made is not None,
             why=why,
             transcript=transcript,
-            rounds=2,
-            tokens_in=1200,
-            tokens_out=300,
-            cost=0.5,
+            usage=Usage("m", 2, 1200, 300, 0.5),
+            waivers=("m asks to waive $.x: harmless.",),
         )
 
     monkeypatch.setattr("prefixguard.induce.induction.propose_with_model", propose)
