@@ -272,6 +272,23 @@ def test_a_model_that_fails_is_said_and_inference_goes_on(samples: Path, monkeyp
     assert induced.proposal.origin == "offline" and "found errors in its adapter" in induced.report.usage.why
 
 
+def test_what_a_model_said_and_asked_is_kept_where_no_adapter_comes_of_it(
+    samples: Path, offline: Any, monkeypatch: Any
+) -> None:
+    asked = model(monkeypatch, proposal("m", rules=[{"when": {"@.did": "never"}, "emit": "skip"}]))
+    offline(TraceError("nothing looks like runs."))
+    monkeypatch.chdir(samples.parent)
+    induced = induce_adapter(samples, model="m", waive={"$.x": "harmless"})
+    assert not induced.ok and asked[0][1]["waive"] == {"$.x": "harmless"}
+    assert "m asks to waive $.x: harmless." in induced.report.notes
+    names = ["samples.draft.json", "samples.draft.report.md", "samples.draft.transcript.jsonl"]
+    assert [path.name for path in induced.draft] == names and "hello" in induced.draft[2].read_text()
+    model(monkeypatch, None)
+    with pytest.raises(TraceError):
+        run(samples, model="m")
+    assert [path.name for path in (samples.parent / "out").iterdir()] == names[2:]
+
+
 def test_offline_asks_nobody(samples: Path, monkeypatch: Any) -> None:
     asked = model(monkeypatch, proposal("m"))
     assert run(samples, model="m", offline=True).proposal.origin == "offline" and not asked

@@ -11,13 +11,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate import Masker
 from prefixguard.induce.model.excerpt import Excerpt, Signature, longest_inside, render_json
 from prefixguard.induce.model.logtext import lines_again, pieces
-from prefixguard.induce.model.outline import Outline, Place, is_below, is_table, spread, step
+from prefixguard.induce.model.outline import Outline, Place, is_table, spread, step
 from prefixguard.induce.samples import Kind, SampleFile, Samples
 
 #: Characters that count as one token.
@@ -234,7 +235,8 @@ def _other_kinds(
     counts: Counter[Signature] = Counter()
     first: dict[Signature, tuple[str, Place, Any]] = {}
     for file in files:
-        for path, where, event in _events(file.value, _root(file), main):
+        events = [found for path in sorted(main) for found in _at(file.value, (*path[1:], "[*]"), path[0])]
+        for path, where, event in events[:_EVENTS]:
             sign = excerpt.signature(event, path)
             counts[sign] += 1
             first.setdefault(sign, (f"{file.path} {where}", path, event))
@@ -250,21 +252,18 @@ def _other_kinds(
     return ["\n".join(["Further kinds of elements, one of each:", *lines])] if lines else []
 
 
-def _events(value: Any, root: str, lists: set[Place]) -> Iterator[tuple[Place, str, Any]]:
-    """Elements of these lists in one document: the place of the elements, where this one is, the element."""
-    found = 0
-    stack: list[tuple[Place, str, Any]] = [((root,), root, value)]
-    while stack and found < _EVENTS:
-        path, where, inner = stack.pop()
-        if path[-1] == "[*]" and path[:-1] in lists and isinstance(inner, dict):
-            found += 1
-            yield path, where, inner
-        if not isinstance(inner, dict | list) or not any(is_below(one, path) for one in lists):
-            continue
-        if isinstance(inner, list):
-            found_here = [((*path, "[*]"), f"{where}[{i}]", one) for i, one in enumerate(inner[:_EVENTS])]
-        else:
-            steps = [(step(str(name)), deep) for name, deep in list(inner.items())[:500]]
-            table = is_table(inner)
-            found_here = [((*path, ".*" if table else one), where + one, deep) for one, deep in steps]
-        stack.extend(reversed(found_here))
+def _at(value: Any, steps: Place, where: str, path: Place = ()) -> Iterator[tuple[Place, str, Any]]:
+    """Objects at a place of a document: the place, where this one is, the object."""
+    path = path or (where,)
+    if not steps:
+        if isinstance(value, dict):
+            yield path, where, value
+        return
+    inside: list[tuple[str, Any]] = []
+    if isinstance(value, list) and steps[0] == "[*]":
+        inside = [(f"[{i}]", one) for i, one in enumerate(value[:_EVENTS])]
+    elif isinstance(value, dict):
+        inside = [(step(str(key)), one) for key, one in islice(value.items(), _EVENTS)]
+        inside = [(said, one) for said, one in inside if said == steps[0] or (steps[0] == ".*" and is_table(value))]
+    for said, one in inside:
+        yield from _at(one, steps[1:], where + said, (*path, steps[0]))

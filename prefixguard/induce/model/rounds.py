@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +18,7 @@ from prefixguard.induce.model.screening import Screened, screen
 from prefixguard.induce.model.trial import Trial, failed, feedback, try_apart
 from prefixguard.induce.proposal import LeftOut, Proposal, Usage
 from prefixguard.induce.samples import Samples
+from prefixguard.results import fields_of
 from prefixguard.stepview import canonical
 from prefixguard.trace import is_read_once
 
@@ -206,19 +207,9 @@ class _Talk:
         self.tell(f"round {number}: asking {self.chat.endpoint.shown}")
         reply = self.chat.ask(messages, self.tell, left)
         self.replies.append(reply)
-        self.transcript.add(
-            "reply",
-            round=number,
-            content=reply.text,
-            finish=reply.finish,
-            refusal=reply.refusal,
-            model=reply.model,
-            tokens=[reply.tokens_in, reply.tokens_out],
-            estimated=reply.estimated,
-            took=round(reply.seconds, 3),
-            attempts=reply.attempts,
-            remarks=list(reply.notes),
-        )
+        said = fields_of(replace(reply, logprobs=()))
+        said |= {"content": said.pop("text"), "took": round(said.pop("seconds"), 3)}
+        self.transcript.add("reply", round=number, **said)
         return reply
 
     def _judged(self, number: int, reply: Reply, left: float) -> _Round:
@@ -236,7 +227,7 @@ class _Talk:
         return _Round(number, answer, screened, trial, shown)
 
     def _note(self, now: _Round, is_best: bool) -> None:
-        report, faults = now.trial.report, now.trial.faults
+        report = now.trial.report
         if now.trial.compiled:
             warnings = sum(one.severity == "warning" for one in report.findings)
             said = f"score {now.rank[3]:.3f}, {now.trial.errors} error(s), {warnings} warning(s)"
@@ -252,7 +243,7 @@ class _Talk:
             best=is_best,
             screened=list(now.screened.faults),
             waivers=[dict(one) for one in now.screened.waivers],
-            faults=[{key: getattr(one, key) for key in ("check", "severity", "where", "what")} for one in faults],
+            faults=[one.to_dict() for one in now.trial.faults],
             figures=dict(report.figures),
             notes=list(now.answer.notes),
         )
@@ -292,16 +283,8 @@ class _Talk:
             endpoint.cost(tokens_in, tokens_out),
             estimated=any(reply.estimated for reply in self.replies),
         )
-        self.transcript.add(
-            "end",
-            why=why,
-            ok=won is not None and won.ok,
-            sha256=won.trial.report.sha256 if won is not None else None,
-            rounds=usage.rounds,
-            tokens=[tokens_in, tokens_out],
-            estimated=usage.estimated,
-            cost=usage.cost,
-        )
+        sha256 = won.trial.report.sha256 if won is not None else None
+        self.transcript.add("end", ok=won is not None and won.ok, sha256=sha256, **{**fields_of(usage), "why": why})
         self.tell(str(usage))
         return ModelResult(
             self._proposal(won) if won is not None else None,

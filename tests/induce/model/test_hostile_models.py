@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ from model_server import (
     whole,
 )
 
+from prefixguard.escalate import Masker
+from prefixguard.induce.checks import Finding
 from prefixguard.induce.model import Endpoint, ModelResult, propose_with_model
-from prefixguard.induce.model.trial import Trial, try_here
+from prefixguard.induce.model.trial import Trial, feedback, try_here
 from prefixguard.induce.samples import open_samples
 from prefixguard.stepview import Adapter
 
@@ -452,7 +455,7 @@ def test_the_transcript_tells_all_and_no_secret(
     assert [entry["kind"] for entry in entries] == [
         "start", "message", "message", "reply", "trial", "message", "reply", "trial", "end",
     ]  # fmt: skip
-    assert entries[0]["prompt"] and entries[-1]["tokens"] == [2000, 200]
+    assert entries[0]["prompt"] and (entries[-1]["tokens_in"], entries[-1]["tokens_out"]) == (2000, 200)
     assert "no JSON object" in entries[4]["faults"][0]["what"]
 
 
@@ -469,3 +472,25 @@ def test_of_two_specs_that_are_as_good_the_later_one_is_kept(folder: Path, good:
         result = ask(server, folder, rounds=4)
     assert result.ok and result.proposal is not None
     assert result.usage.rounds == 2 and "round 2 won" in result.why
+
+
+def test_notes_alone_are_no_reason_for_another_round(folder: Path, good: dict[str, Any]) -> None:
+    """One of eight runs broke and has no outcome, which is a note."""
+    run = json.loads((folder / "runs" / "3.json").read_text())
+    run["verdict"]["passed"] = "lost connection"
+    (folder / "runs" / "3.json").write_text(json.dumps(run))
+    with model_server(says(answer(good))) as server:
+        result = ask(server, folder)
+    assert result.ok and result.usage.rounds == 1 and result.trial is not None
+    assert any(one.check == "reads.outcome" for one in result.trial.faults)
+
+
+def test_what_only_a_person_can_decide_is_not_sent_back(folder: Path, good: dict[str, Any]) -> None:
+    with model_server(says(answer(good))) as server:
+        result = ask(server, folder)
+    assert result.trial is not None
+    leak = Finding("leaks.judged_event", "error", "its name says that it judges", "@.who")
+    trial = Trial(True, replace(result.trial.report, findings=(leak,)))
+    assert not trial.report.ok and trial.is_clean
+    told = feedback(trial, (), Masker())
+    assert "judges" not in told and "No fault was found." in told and "runs_succeeded 5, runs_failed 3" in told
