@@ -90,8 +90,8 @@ class Excerpt:
         """Positions of the elements to show, ascending."""
         n = len(value)
         signatures = {i: self.signature(value[i], inner) for i in spread(range(n), MAX_ELEMENTS)}
-        wrong = [i for i in signatures if tells_error(value[i])][:1]
-        several = [i for i in signatures if _has_several(value[i])][:1]
+        wrong = list(islice((i for i in signatures if tells_error(value[i])), 1))
+        several = list(islice((i for i in signatures if _has_several(value[i])), 1))
         firsts = sorted({sign: i for i, sign in reversed(signatures.items())}.values())
         after = [i + 1 for i in (*several, *firsts)]  # what follows an event explains it
         order = [0, n - 1, *wrong, 1, n - 2, *(i + 1 for i in wrong), *several, *firsts, *after, *range(2, n)]

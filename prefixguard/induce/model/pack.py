@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from prefixguard.errors import ConfigError
@@ -235,8 +235,8 @@ def _other_kinds(
     counts: Counter[Signature] = Counter()
     first: dict[Signature, tuple[str, Place, Any]] = {}
     for file in files:
-        events = [found for path in sorted(main) for found in _at(file.value, (*path[1:], "[*]"), path[0])]
-        for path, where, event in events[:_EVENTS]:
+        events = chain.from_iterable(_at(file.value, (*path[1:], "[*]"), path[0]) for path in sorted(main))
+        for path, where, event in islice(events, _EVENTS):
             sign = excerpt.signature(event, path)
             counts[sign] += 1
             first.setdefault(sign, (f"{file.path} {where}", path, event))

@@ -40,7 +40,7 @@ def reference() -> str:
         lines += [f"  - {line}" for line in _properties(part)]
     lines += ["", "## container (`files`: globs; ** any folders, * within a name, {a,b} either)"]
     lines += _forms(parts["container"]["anyOf"])
-    lines += ["", "## events: a path, or one of these", *_forms(parts["events"]["anyOf"])]
+    lines += ["", "## events: a path, or one of these (keys of the first fit all)", *_forms(parts["events"]["anyOf"])]
     lines += ["", "## Paths", parts["path"]["description"], "", "## Values", parts["value"]["description"]]
     for name, part in parts.items():
         if name.startswith("value_"):
@@ -69,7 +69,7 @@ def _forms(forms: Sequence[dict[str, Any]]) -> Iterator[str]:
             continue
         new = {key: part for key, part in one["properties"].items() if str(part) not in told and key != "format"}
         again = [f"`{key}`" for key in one["properties"] if key not in (*new, "format", *_EVERYWHERE)]
-        keys = [*_properties({"properties": new}), *[f"{', '.join(again) if len(again) < 4 else 'the other keys'} as above"] * bool(again)]
+        keys = [*_properties({"properties": new}), *[f"{', '.join(again)} as above"] * (0 < len(again) < 4)]
         told |= set(map(str, new.values()))
         yield f"- {f'`{name}`: ' if name else ''}{one['description']} {'; '.join(keys)}".rstrip()
 
