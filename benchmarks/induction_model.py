@@ -52,7 +52,7 @@ def measure(args: argparse.Namespace, name: str, work: Path) -> dict[str, Any]:
         deadline=8 * args.timeout, listen=lambda line: print(f"{name}: {line}", file=sys.stderr, flush=True),
     )  # fmt: skip
     args.kept.mkdir(parents=True, exist_ok=True)
-    said.transcript.write(args.kept / f"{name}.transcript.jsonl")
+    (args.kept / f"{name}.transcript.jsonl").write_text(said.transcript.to_jsonl())
     out = told(said)
     if said.proposal is None:
         return out
@@ -97,11 +97,11 @@ def told(said: ModelResult) -> dict[str, Any]:
         "first_valid": bool(first.get("ok")),
         "first_score": first.get("score"),
         "first_faults": [f"{one['severity']} {one['check']}" for one in first.get("faults", [])],
-        "rounds": said.rounds,
+        "rounds": said.usage.rounds,
         "ok": said.ok,
-        "score": said.trial.score if said.trial is not None else None,
-        "tokens_in": said.tokens_in,
-        "tokens_out": said.tokens_out,
+        "score": said.trial.report.score() if said.trial is not None else None,
+        "tokens_in": said.usage.tokens_in,
+        "tokens_out": said.usage.tokens_out,
         "why": said.why,
     }
 

@@ -4,14 +4,12 @@ from prefixguard.induce.checks import CheckReport, Finding
 from prefixguard.induce.fragments import HINTS, answers
 from prefixguard.induce.freezing import Frozen, freeze
 from prefixguard.induce.golden import Golden, golden_samples
-from prefixguard.induce.induction import Induced, check_adapter, induce_adapter, question
-from prefixguard.induce.mending import freeze_mended
+from prefixguard.induce.induction import Induced, check_adapter, freeze_mended, induce_adapter, question
 from prefixguard.induce.model import Endpoint, sample_pack
 from prefixguard.induce.preview import first_steps
-from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal, take_first
-from prefixguard.induce.report import Report, Usage
+from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal, Usage, take_first
+from prefixguard.induce.report import Report, can_train, outcome_remedy, verdict
 from prefixguard.induce.samples import Samples, open_samples
-from prefixguard.induce.verdict import can_train, outcome_remedy, verdict
 
 __all__ = [
     "HINTS",

@@ -1,54 +1,50 @@
-"""A proposal as an adapter: with its name and what is waived, compiled and checked. What cannot be is a finding."""
+"""A spec as an adapter: compiled and checked. What cannot be is a finding."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import AdapterError, DataError, PrefixGuardError
-from prefixguard.induce.checks import CheckReport, Finding, check_adapter, waiving
-from prefixguard.induce.proposal import Proposal
+from prefixguard.induce.checks import CheckReport, Finding, check_adapter
 from prefixguard.stepview import Adapter
+
+_BY_HAND = "Give a --hint, or mend the spec by hand."
+#: What compiling a spec of any shape may raise.
+_ODD = (RecursionError, TypeError, ValueError, KeyError, AttributeError)
 
 
 def checked(
-    proposal: Proposal,
-    name: str,
+    spec: Mapping[str, Any],
     samples: str | Path,
-    waive: Mapping[str, str],
-    labels: str | Path | None,
-    tell: Callable[[str], None],
-) -> tuple[Proposal, Adapter | None, CheckReport]:
-    """The proposal as an adapter, with what is waived in it, and what the checks say."""
-    spec = waiving({**proposal.spec, "name": name}, waive)
-    proposal = replace(proposal, spec=spec)
+    labels: str | Path | None = None,
+    *,
+    processes: bool = True,
+    listen: Callable[[str], None] | None = None,
+) -> tuple[Adapter | None, CheckReport]:
+    """The adapter, None where the spec does not compile, and what the checks say of it. DataError for labels that are
+    of other runs: nothing is wrong with the spec then."""
     try:
-        adapter = Adapter(spec, name)
+        adapter = Adapter(spec, str(spec.get("name", "spec")))
     except AdapterError as exc:
-        refused = Finding("spec", "error", str(exc), "spec", remedy="Give a --hint, or mend the spec by hand.")
-        return proposal, None, CheckReport(name, "", (refused,), MappingProxyType({}), MappingProxyType({}))
+        return None, refused("spec", str(exc), "spec", _BY_HAND)
+    except _ODD as exc:
+        what = f"the spec could not be compiled ({type(exc).__name__}: {str(exc)[:200]})"
+        return None, refused("spec", what, "spec", _BY_HAND)
     try:
-        return (
-            proposal,
-            adapter,
-            check_adapter(adapter, samples, labels=labels, listen=lambda what: tell(f"checking: {what}")),
-        )
+        return adapter, check_adapter(adapter, samples, labels=labels, processes=processes, listen=listen)
     except DataError:
-        raise  # labels of other runs: nothing is wrong with the spec
+        raise
     except PrefixGuardError as exc:
-        unread = Finding("reads", "error", str(exc), str(samples), remedy="Give a --hint, or mend the spec by hand.")
-        return (
-            proposal,
-            adapter,
-            CheckReport(name, adapter.sha256, (unread,), MappingProxyType({}), MappingProxyType({})),
-        )
+        return adapter, refused("reads", str(exc), str(samples), _BY_HAND, adapter)
 
 
-def waived_in(spec: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """What a spec waives, and why."""
-    return tuple(
-        (str(one.get("path")), str(one.get("reason"))) for one in spec.get("waived", ()) if isinstance(one, dict)
-    )
+def refused(
+    check: str, what: str, where: str = "", remedy: str = "", adapter: Adapter | None = None
+) -> CheckReport:
+    """The report of a spec that could not be checked."""
+    name, sha256 = (adapter.name, adapter.sha256) if adapter is not None else ("", "")
+    finding = Finding(check, "error", what, where, remedy=remedy)
+    return CheckReport(name, sha256, (finding,), MappingProxyType({}), MappingProxyType({}))

@@ -4,12 +4,14 @@ around it, and nothing that is inferred overrules it."""
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import AdapterError, ConfigError, TraceError
+from prefixguard.induce.model.outline import Outline
 from prefixguard.induce.proposal import Choice
 from prefixguard.induce.samples import Samples
 from prefixguard.stepview import Adapter, canonical
@@ -49,6 +51,8 @@ _OF_STEPS = ("role", "tool", "arguments", "call_id", "result", "action", "status
 HINTS = (*_SHORT, "success", "events", *_OF_STEPS, *(part for part in EXAMPLES if part not in ("events", "status")))
 #: Parts that add up instead of taking each other's place.
 _ADDED = ("hidden", "waived")
+#: Files, and documents of each, in which lists are looked for.
+_LOOKED_AT = 20
 #: Bytes of a file that holds a fragment.
 MOST_BYTES = 4 << 20
 
@@ -137,34 +141,24 @@ def _is_whole(outcome: Any) -> bool:
 def answers(choice: Choice) -> list[str]:
     """The flags of which each answers the question, in the order of its options; for a shell."""
     part = {"outcome": "run.outcome", "task": "run.task", "id": "run.id"}.get(choice.field, choice.field)
-    if part not in EXAMPLES:
-        return []
-    values = [option.value for option in choice.options if option.value is not None]
+    values = [option.value for option in choice.options if option.value is not None and part in EXAMPLES]
     if not values:
         return [f"--hint {choice.field}=PATH"] + ["--labels FILE"] * (choice.field == "outcome")
-    return [f"--hint {_quoted(f'{part}={value if isinstance(value, str) else canonical(value)}')}" for value in values]
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
+    return [f"--hint {shlex.quote(f'{part}={_as_text(value)}')}" for value in values]
 
 
 def places_of_events(samples: Samples) -> list[str]:
     """Where lists of objects are in the samples, those with most elements first: what `events` may be."""
-    counts: dict[str, int] = {}
-
-    def walk(value: Any, path: str, depth: int) -> None:
-        if isinstance(value, dict) and depth < 6:
-            for name, inner in list(value.items())[:60]:
-                if str(name).isidentifier():
-                    walk(inner, f"{path}.{name}", depth + 1)
-        elif isinstance(value, list) and sum(isinstance(one, dict) for one in value[:20]) >= min(2, len(value)) > 0:
-            counts[f"{path}[*]"] = counts.get(f"{path}[*]", 0) + len(value)
-
-    for file in samples.files[:40]:
-        for value in file.value[:20] if isinstance(file.value, list) else [file.value]:
-            walk(value, "$", 0)
-    return sorted(counts, key=lambda path: (-counts[path], path))[:3]
+    outline = Outline(_LOOKED_AT * _LOOKED_AT)
+    for file in samples.files[:_LOOKED_AT]:
+        for value in file.value[:_LOOKED_AT] if isinstance(file.value, list) else [file.value]:
+            outline.add(value, "$")
+    lists = {
+        "".join(path): met.types["object"]
+        for path, met in outline.places.items()
+        if path[-1] == "[*]" and not {"[*]", ".*"} & {*path[:-1]}
+    }
+    return sorted((path for path in lists if lists[path]), key=lambda path: (-lists[path], path))[:3]
 
 
 def _nested(parts: list[str], value: Any) -> dict[str, Any]:
@@ -188,18 +182,15 @@ def _value(name: str, part: str, text: str) -> Any:
 
 
 def _check_path(name: str, text: str, example: str, part: str | None = None) -> None:
-    if not text or text[0] not in "$@%^":
-        guess = f" --hint '{part or name}={_guess(example, text)}'" if text.isidentifier() else ""
-        raise ConfigError(
-            f"hint {name}={text!r}: a path is needed, such as $.result.ok (of the run) or @.content; or a value of the "
-            f"spec as JSON.{f' Perhaps:{guess}' if guess else ''} For example: --hint '{part or name}={example}'"
-        )
-
-
-def _guess(example: str, text: str) -> str:
-    """A bare name as the path that it most likely means."""
-    root = "@" if example.startswith("@") else "$"
-    return f"{root}.{text}{'[*]' if example.endswith('[*]') else ''}"
+    if text and text[0] in "$@%^":
+        return
+    hint = f"--hint '{part or name}="
+    root, end = "@" if example[0] == "@" else "$", "[*]" if example.endswith("[*]") else ""
+    guess = f"Perhaps: {hint}{root}.{text}{end}' " if text.isidentifier() else ""
+    raise ConfigError(
+        f"hint {name}={text!r}: a path is needed, such as $.result.ok (of the run) or @.content; or a value of the "
+        f"spec as JSON. {guess}For example: {hint}{example}'"
+    )
 
 
 #: A spec into which a part is put to see whether it can be one.
@@ -240,33 +231,21 @@ def _fragment_in(file: Path) -> dict[str, Any]:
 
 def _short_of(fragment: Mapping[str, Any]) -> dict[str, str]:
     """What inference is told of the fragment: places as it names them, and the whole as JSON where it says more."""
-    found: dict[str, str] = {}
-    run, container = _object(fragment, "run"), _object(fragment, "container")
-    for key in ("id", "task"):
-        if run.get(key) is not None:
-            found[key] = _as_text(run[key])
-    outcome = run.get("outcome")
-    of = _place_of(outcome)
-    if of is not None:
-        found["outcome"] = _as_text(of)
-    if _is_whole(outcome):
-        found["run.outcome"] = canonical(outcome)
-    if isinstance(container.get("runs"), str):
-        found["runs"] = container["runs"]
-    if isinstance(fragment.get("events"), str):
-        found["events"] = fragment["events"]
-    parts = [key for key in fragment if key not in ("run", "container")] + [
-        *run,
-        *(f"container.{key}" for key in container),
-    ]
-    if any(part.removeprefix("container.") not in found for part in parts) or "run.outcome" in found:
+    parts = (fragment.get(key) for key in ("run", "container"))
+    run, container = (part if isinstance(part, Mapping) else {} for part in parts)
+    outcome, runs, events = run.get("outcome"), container.get("runs"), fragment.get("events")
+    places = {
+        "id": run.get("id"),
+        "task": run.get("task"),
+        "outcome": _place_of(outcome),
+        "run.outcome": outcome if _is_whole(outcome) else None,
+        "runs": runs if isinstance(runs, str) else None,
+        "events": events if isinstance(events, str) else None,
+    }
+    found = {key: _as_text(value) for key, value in places.items() if value is not None}
+    if "run.outcome" in found or {*run, *container, *fragment} - {"run", "container"} - found.keys():
         found["fragment"] = canonical(dict(fragment))
     return found
-
-
-def _object(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = value.get(key)
-    return found if isinstance(found, Mapping) else {}
 
 
 def _as_text(value: Any) -> str:

@@ -5,7 +5,7 @@
     FOLDER/NAME.transcript.jsonl    what was said to a language model and what it answered, where one was asked
     FOLDER/golden/NAME/runs/...     a few samples, cut small
     FOLDER/golden/NAME/expected.jsonl   the records they give
-    FOLDER/NAME.draft.json, NAME.draft.report.md   a spec that a check refused: not an adapter yet
+    FOLDER/NAME.draft.json          a spec that a check refused, with its report and transcript: not an adapter yet
 
 What identifies it is the hash of the spec's canonical JSON (`Adapter.sha256`). The spec takes its name last, so an
 adapter that is there has all the rest beside it.
@@ -31,7 +31,6 @@ from prefixguard.stepview import Adapter
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}\Z")
 #: Names that would mean something else: the control, and what Windows reads as a device.
 _TAKEN = ("raw", "con", "prn", "aux", "nul")
-_WIDTH = 112
 #: Keys in the order in which a person reads them; others follow by name.
 _ORDER = (
     *("schema", "name", "version", "description", "comment", "format", "files", "container", "run"),
@@ -117,82 +116,62 @@ def freeze(
     texts = {
         f"{name}.report.md": page,
         f"{name}.report.json": json.dumps(report, ensure_ascii=False, indent=1, allow_nan=False) + "\n",
+        f"{name}.transcript.jsonl": transcript or "",
+        f"{name}.json": pretty(json.loads(adapter.to_bytes())),
     }
-    if transcript:
-        texts[f"{name}.transcript.jsonl"] = transcript
-    texts[f"{name}.json"] = pretty(json.loads(adapter.to_bytes()))
-    mark = secrets.token_hex(4)
-    temporary = folder / f".{name}.{mark}.tmp"
-    try:
-        temporary.mkdir(parents=True)
-        for file, text in texts.items():
-            _write(temporary / file, text.encode("utf-8", "backslashreplace"))
-        samples = _golden(temporary, golden)
-        _swap_folder(samples, folder / "golden" / name)
-        for file in texts:
-            (temporary / file).replace(folder / file)
-        if not transcript:
-            (folder / f"{name}.transcript.jsonl").unlink(missing_ok=True)  # of the adapter that was overwritten
-    except OSError as exc:
-        full = exc.errno in (errno.ENOSPC, errno.EDQUOT)
-        remedy = "Make room and try again." if full else "Choose a folder you may write to."
-        raise OutputError(f"{folder}: the adapter cannot be written ({exc.strerror}). {remedy}") from exc
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    _put(folder, texts, (folder / "golden" / name, golden))
     return Frozen(
         folder / f"{name}.json",
         folder / f"{name}.report.md",
         folder / f"{name}.report.json",
-        folder / "golden" / name if samples is not None else None,
+        folder / "golden" / name if golden.files else None,
         folder / f"{name}.transcript.jsonl" if transcript else None,
         adapter.sha256,
     )
 
 
-def write_draft(path: Path, spec: Mapping[str, Any], page: str) -> tuple[Path, Path]:
-    """Keep a spec that is no adapter yet, with its report beside it (X.json and X.report.md), so that a person can mend
-    it. What is there is replaced. OutputError where nothing can be written."""
-    paths = path, path.with_suffix(".report.md")
-    mark = secrets.token_hex(4)
-    aside = [one.with_name(f".{one.name}.{mark}.tmp") for one in paths]
+def write_draft(path: Path, spec: Mapping[str, Any] | None, page: str, transcript: str | None) -> tuple[Path, ...]:
+    """Keep a spec that is no adapter yet, with its report and transcript beside it (X.json, X.report.md and
+    X.transcript.jsonl), so that a person can mend it. What is there is replaced. The paths of what there was to keep.
+    OutputError where nothing can be written."""
+    said = {path: "" if spec is None else pretty(dict(spec)), path.with_suffix(".report.md"): page}
+    said[path.with_suffix(".transcript.jsonl")] = transcript or ""
+    _put(path.parent, {one.name: text for one, text in said.items()})
+    return tuple(one for one, text in said.items() if text)
+
+
+def _put(folder: Path, texts: Mapping[str, str], samples: tuple[Path, Golden] | None = None) -> None:
+    """Write files, and golden samples in the place of a folder, into a folder: all aside first, and then renamed. An
+    empty text takes its file away."""
+    aside = folder / f".{secrets.token_hex(6)}.tmp"
+    old, new = aside / "old", aside / "golden"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for one, text in zip(aside, (pretty(dict(spec)), page), strict=True):
-            _write(one, text.encode("utf-8", "backslashreplace"))
-        for new, one in zip(aside, paths, strict=True):
-            new.replace(one)
+        aside.mkdir(parents=True)
+        for file, text in texts.items():
+            _write(aside / file, text.encode("utf-8", "backslashreplace"))
+        if samples is not None:
+            target, golden = samples
+            write_files(new / "runs", golden.files)
+            if golden.files:
+                _write(new / "expected.jsonl", golden.expected)
+                target.parent.mkdir(exist_ok=True)
+            if target.exists():
+                target.rename(old)
+            if golden.files:
+                new.rename(target)
+        for file, text in texts.items():
+            if text:
+                (aside / file).replace(folder / file)
+            else:
+                (folder / file).unlink(missing_ok=True)
     except OSError as exc:
-        why = f"the draft cannot be written ({exc.strerror}). Choose another --out or --draft."
-        raise OutputError(f"{path.parent}: {why}") from exc
+        if samples is not None and old.exists() and not samples[0].exists():
+            old.rename(samples[0])
+        full = exc.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "Make room and try again." if full else "Choose a folder you may write to."
+        raise OutputError(f"{folder}: the adapter cannot be written ({exc.strerror}). {remedy}") from exc
     finally:
-        for one in aside:
-            one.unlink(missing_ok=True)
-    return paths
-
-
-def _golden(temporary: Path, golden: Golden) -> Path | None:
-    if not golden.files:
-        return None
-    folder = temporary / "golden"
-    write_files(folder / "runs", golden.files)
-    _write(folder / "expected.jsonl", golden.expected)
-    return folder
-
-
-def _swap_folder(new: Path | None, target: Path) -> None:
-    """Put a folder in the place of another, or take it away; the old one is gone only when the new one is there."""
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.old")
-    if target.exists():
-        target.rename(aside)
-    try:
-        if new is not None:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            new.rename(target)
-    except BaseException:
-        if aside.exists():
-            aside.rename(target)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -209,24 +188,32 @@ def pretty(spec: Any) -> str:
     >>> print(pretty({"events": "$.m[*]", "name": "x", "rules": [{"emit": "skip", "when": {"@.a": 1}}]}), end="")
     {"name": "x", "events": "$.m[*]", "rules": [{"when": {"@.a": 1}, "emit": "skip"}]}
     """
-    return _spelled(spec, 0) + "\n"
+    return laid_out(_in_order(spec), width=112, indent=2) + "\n"
 
 
-def _spelled(value: Any, depth: int, taken: int = 0) -> str:
-    line = json.dumps(_in_order(value), ensure_ascii=False)
-    if len(line) + 2 * depth + taken <= _WIDTH or not isinstance(value, dict | list) or not value:
+def laid_out(value: Any, *, width: int, indent: int, depth: int = 0, taken: int = 0) -> str:
+    """JSON of which every value that fits into the width stands on a line. indent: spaces a level; taken: characters
+    before the value on its line."""
+    line = on_a_line(value)
+    if len(line) + indent * depth + taken <= width or not isinstance(value, dict | list) or not value:
         return line
-    indent = "  " * (depth + 1)
+    below = depth + 1
     if isinstance(value, list):
-        inner = [indent + _spelled(one, depth + 1) for one in value]
-        brackets = "[]"
+        inner = [laid_out(one, width=width, indent=indent, depth=below) for one in value]
     else:
-        inner = []
-        for key in sorted(value, key=_place):
-            name = json.dumps(key, ensure_ascii=False)
-            inner.append(f"{indent}{name}: {_spelled(value[key], depth + 1, len(name) + 2)}")
-        brackets = "{}"
-    return brackets[0] + "\n" + ",\n".join(inner) + "\n" + "  " * depth + brackets[1]
+        names = {key: f"{on_a_line(str(key))}: " for key in value}
+        inner = [
+            name + laid_out(value[key], width=width, indent=indent, depth=below, taken=len(name))
+            for key, name in names.items()
+        ]
+    begin, end = "[]" if isinstance(value, list) else "{}"
+    lines = ",\n".join(" " * indent * below + one for one in inner)
+    return f"{begin}\n{lines}\n{' ' * indent * depth}{end}"
+
+
+def on_a_line(value: Any) -> str:
+    """JSON on one line."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _in_order(value: Any) -> Any:

@@ -21,7 +21,7 @@ from prefixguard.errors import PrefixGuardError
 from prefixguard.escalate import Masker
 from prefixguard.induce.golden_files import keep_runs, mask_file, shorten_file
 from prefixguard.stepview import Adapter, RunFiles, StepRecord, read_runs, run_files
-from prefixguard.trace import Run, open_documents
+from prefixguard.trace import Outcome, Run, open_documents
 
 #: Runs that are looked at to choose from, and the most that are kept of each outcome.
 _LOOKED_AT = 100
@@ -30,8 +30,6 @@ _OF_EACH = 2
 _WANTED, _MOST = 64 << 10, 1 << 20
 #: Code points to which long texts are cut; the first that changes nothing of the runs is taken.
 _LENGTHS = (240, 700, 2000, 6000)
-
-Shape = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,87 +46,78 @@ class Golden:
 
 def golden_samples(source: str | Path, adapter: Adapter) -> Golden:
     """The samples for this adapter; without files, and with a note that says why, where none can be made."""
-    chosen = _choose(source, list(islice(run_files(source, adapter), _LOOKED_AT)))
-    spec = json.loads(adapter.to_bytes())
+    found = list(islice(run_files(source, adapter), _LOOKED_AT))
+    golden = Golden({}, b"")
     for keep in (_OF_EACH, 1):
-        best = [one for one, rank in chosen if rank < keep]
-        files = _files(source, best)
-        golden = _cut(files, best, adapter, spec)
-        if golden.files and sum(map(len, golden.files.values())) <= (_WANTED if keep > 1 else _MOST):
+        golden = _cut(source, _chosen(source, found, keep), adapter)
+        size = sum(map(len, golden.files.values()))
+        if golden.files and size <= (_WANTED if keep > 1 else _MOST):
             return golden
     if golden.files:
-        size = sum(map(len, golden.files.values()))
         return Golden({}, b"", notes=(f"No golden samples: the smallest runs still take {size:,} bytes.",))
     return golden
 
 
-def _choose(source: str | Path, found: Sequence[RunFiles]) -> list[tuple[RunFiles, int]]:
-    """Runs of each outcome, those with small files and more than one record first, each with its rank there."""
+def _chosen(source: str | Path, found: Sequence[RunFiles], keep: int) -> list[RunFiles]:
+    """So many runs of each outcome, those with small files and more than one record first."""
     of_file = Counter(one.file for one in found)
     with open_documents(source) as documents:
         sizes = {path: documents.size(path) for one in found for path in (one.file, *one.companions)}
 
-    def weight(one: RunFiles) -> int:
-        return (
-            sizes[one.file] // of_file[one.file] + sum(sizes[path] for path in one.companions) + _text_length(one.run)
-        )
+    def weight(one: RunFiles) -> tuple[bool, int, str]:
+        texts = sum(len(r.observation) + len(r.action) + len(r.arguments) + len(r.result) for r in one.run.records)
+        beside = sum(sizes[path] for path in one.companions)
+        return len(one.run.records) < 2, sizes[one.file] // of_file[one.file] + beside + texts, one.run.run_id
 
-    ranked: dict[str, int] = {}
-    chosen = []
-    for one in sorted(found, key=lambda one: (len(one.run.records) < 2, weight(one), one.run.run_id)):
-        rank = ranked.get(one.run.outcome.value, 0)
-        ranked[one.run.outcome.value] = rank + 1
-        chosen.append((one, rank))
-    order = {id(one): i for i, one in enumerate(found)}
-    return sorted((pair for pair in chosen if pair[1] < _OF_EACH), key=lambda pair: order[id(pair[0])])
-
-
-def _text_length(run: Run[StepRecord]) -> int:
-    return sum(len(r.observation) + len(r.action) + len(r.arguments) + len(r.result) for r in run.records)
+    taken: Counter[Outcome] = Counter()
+    chosen = set()
+    for place in sorted(range(len(found)), key=lambda place: weight(found[place])):
+        outcome = found[place].run.outcome
+        taken[outcome] += 1
+        if taken[outcome] <= keep:
+            chosen.add(place)
+    return [one for place, one in enumerate(found) if place in chosen]
 
 
-def _files(source: str | Path, runs: Sequence[RunFiles]) -> dict[str, bytes]:
-    """Bytes of the runs' files and companions, by path."""
-    paths = sorted({path for one in runs for path in (one.file, *one.companions)})
+def _cut(source: str | Path, runs: Sequence[RunFiles], adapter: Adapter) -> Golden:
     with open_documents(source) as documents:
-        found = {path: documents.companion(path, path.rpartition("/")[2]) for path in paths}
-    return {path: data for path, data in found.items() if data is not None}
-
-
-def _cut(files: Mapping[str, bytes], runs: Sequence[RunFiles], adapter: Adapter, spec: Mapping[str, Any]) -> Golden:
-    whole = _records(files, adapter)
-    if not whole:
+        paths = sorted({path for one in runs for path in (one.file, *one.companions)})
+        read = {path: documents.companion(path, path.rpartition("/")[2]) for path in paths}
+    files = {path: data for path, data in read.items() if data is not None}
+    if not _records(files, adapter):
         return Golden({}, b"", notes=("No golden samples: the chosen files give no records in a folder of their own.",))
     masker = Masker()
-    masked = {path: mask_file(data, masker) for path, data in files.items()}
-    if (read := _records(masked, adapter)) is None or not read:
+    current = {path: mask_file(data, masker) for path, data in files.items()}
+    records = _records(current, adapter)
+    if not records:
         return Golden({}, b"", notes=("No golden samples: with likely secrets masked the adapter reads no run.",))
-    of_file = {path: [one for one in runs if one.file == path] for path in masked}
-    kept = {path: keep_runs(path, data, of_file[path], spec) for path, data in masked.items()}
+    spec = json.loads(adapter.to_bytes())
+    kept = {
+        path: keep_runs(path, data, [one for one in runs if one.file == path], spec) for path, data in current.items()
+    }
     wanted = Counter((one.run.outcome, len(one.run.records)) for one in runs)
-    current = masked
     fewer = _records(kept, adapter)
-    if fewer is not None and wanted <= Counter((run.outcome, len(run.records)) for run in fewer):
-        current, read = kept, fewer
-    shape = _shape(read)
+    if wanted <= Counter((run.outcome, len(run.records)) for run in fewer):
+        current, records = kept, fewer
+    shape = _shape(records)
     for length in _LENGTHS:
         shorter = {path: shorten_file(data, length) for path, data in current.items()}
         again = _records(shorter, adapter)
-        if again is not None and _shape(again) == shape:
-            current, read = shorter, again
+        if _shape(again) == shape:
+            current, records = shorter, again
             break
-    lines = [json.dumps(line, ensure_ascii=False) + "\n" for run in read for line in record_lines(run)]
-    return Golden(current, "".join(lines).encode("utf-8", "replace"), len(read), masker.masked)
+    lines = [json.dumps(line, ensure_ascii=False) + "\n" for run in records for line in record_lines(run)]
+    return Golden(current, "".join(lines).encode("utf-8", "replace"), len(records), masker.masked)
 
 
-def _records(files: Mapping[str, bytes], adapter: Adapter) -> list[Run[StepRecord]] | None:
-    """Runs of these files, in a folder of their own; None where they cannot be read."""
+def _records(files: Mapping[str, bytes], adapter: Adapter) -> list[Run[StepRecord]]:
+    """Runs of these files, in a folder of their own; none where they cannot be read."""
     with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder:
         write_files(Path(folder), files)
         try:
             return list(read_runs(folder, adapter))
         except PrefixGuardError:
-            return None
+            return []
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
@@ -139,28 +128,15 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
         target.write_bytes(data)
 
 
-def _shape(runs: Sequence[Run[StepRecord]]) -> Shape:
+def _shape(runs: Sequence[Run[StepRecord]]) -> list[tuple[Any, ...]]:
     """What a cut may not change."""
+
+    def of(r: StepRecord) -> tuple[Any, ...]:
+        filled = [bool(text) for text in (r.observation, r.action, r.result)]
+        return r.tool, r.actor, r.agent, r.status, _form(r.arguments), *filled
+
     return [
-        (
-            run.outcome,
-            run.task_id is None,
-            run.source.rpartition("/")[2],
-            [
-                (
-                    r.tool,
-                    r.actor,
-                    r.agent,
-                    r.status,
-                    _form(r.arguments),
-                    bool(r.observation),
-                    bool(r.action),
-                    bool(r.result),
-                )
-                for r in run.records
-            ],
-        )
-        for run in runs
+        (run.outcome, run.task_id is None, run.source.rpartition("/")[2], *map(of, run.records)) for run in runs
     ]
 
 
@@ -181,6 +157,3 @@ def record_lines(run: Run[StepRecord]) -> list[dict[str, Any]]:
         | ({} if r.signals is None else {"signals": r.signals.to_json()})
         for r in run.records
     ]
-
-
-__all__ = ["Golden", "golden_samples", "record_lines", "write_files"]

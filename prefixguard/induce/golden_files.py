@@ -6,7 +6,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import re2
@@ -23,87 +24,60 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 def keep_runs(path: str, data: bytes, runs: Sequence[RunFiles], spec: Mapping[str, Any]) -> bytes:
     """The file with these of its runs alone, where its container allows that; otherwise as it is."""
-    if not runs:
-        return data
-    container = container_of(spec.get("container"), path)
-    form = container.get("format")
+    container = _container_of(spec.get("container"), path)
+    keep = {"json": _keep_in, "jsonl": _keep_lines, "text": _keep_text, "zip": _keep_members}
     try:
-        if form == "json" and isinstance(container.get("runs"), str):
-            return _json(_keep_in(_value(data), container["runs"], runs))
-        if form == "jsonl":
-            return _keep_lines(data, container, runs)
-        if form == "text" and "runs" in container:
-            return _keep_text(data, container, runs)
-        if form == "notebook" and "runs" in container:
-            return _notebook(_keep_text(_printed(data, container.get("cells")), container, runs))
-        if form == "zip" and "runs" not in container:
-            return _keep_members(data, container, runs)
+        return keep[container["format"]](data, container, runs) if runs else data
     except (ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile, RecursionError):
         return data
-    return data
 
 
-def container_of(container: Any, path: str) -> Mapping[str, Any]:
+def _container_of(container: Any, path: str) -> Mapping[str, Any]:
     """The part of a spec's container that reads the file at this path."""
     for one in container if isinstance(container, list) else [container]:
-        if isinstance(one, str):
-            one = {"format": one}
-        if not isinstance(one, dict):
-            continue
-        files = one.get("files")
-        globs = [files] if isinstance(files, str) else files
-        if not isinstance(container, list) or globs is None or glob_pattern(globs)(path):
-            return one
+        part = {"format": one} if isinstance(one, str) else one
+        if not isinstance(container, list) or "files" not in part or _globs(part["files"])(path):
+            return dict(part)
     return {}
+
+
+def _globs(names: str | Sequence[str]) -> Callable[[str], Any]:
+    return glob_pattern([names] if isinstance(names, str) else list(names))
 
 
 def _value(data: bytes) -> Any:
     return json.loads(data.decode("utf-8-sig", "replace"))
 
 
-def _json(value: Any) -> bytes:
-    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "surrogatepass")
-
-
-def _keep_in(document: Any, runs_at: str, runs: Sequence[RunFiles]) -> Any:
-    """The document with the chosen elements alone where its runs are. ValueError where they are in several places."""
-    _, steps = parse_path(runs_at, "runs")
-    if not steps or steps[-1] != ("all",) or any(step[0] != "name" for step in steps[:-1]):
+def _keep_in(data: bytes, container: Mapping[str, Any], runs: Sequence[RunFiles]) -> bytes:
+    """The chosen elements alone where the runs are. ValueError where they are in several places."""
+    *names, last = parse_path(container["runs"], "runs")[1]
+    if last != ("all",) or any(step[0] != "name" for step in names):
         raise ValueError("runs in several places")
-    above = document
-    for step in steps[:-2]:
-        above = above[step[1]]
-    names = [step[1] for step in steps[:-1]]
-    holder = above[names[-1]] if names else document
+    document = {"": _value(data)}
+    above: Any = document
+    name = ""
+    for step in names:
+        above, name = above[name], step[1]
+    holder = above[name]
     if isinstance(holder, list):
-        kept: Any = [holder[i - 1] for i in sorted({one.position for one in runs})]
+        above[name] = [holder[i - 1] for i in sorted({one.position for one in runs})]
     else:
         keys = {one.key for one in runs}
-        kept = {key: value for key, value in holder.items() if key in keys}
-    if not names:
-        return kept
-    above[names[-1]] = kept
-    return document
+        above[name] = {key: value for key, value in holder.items() if key in keys}
+    return _json(document[""])
 
 
 def _keep_lines(data: bytes, container: Mapping[str, Any], runs: Sequence[RunFiles]) -> bytes:
-    lines = [line for line in data.splitlines() if line.strip()]
-    group_by = container.get("group_by")
-    if group_by is None and "runs" not in container:
-        readable = [line for line in lines if _is_json(line)]
-        return b"".join(readable[i - 1] + b"\n" for i in sorted({one.position for one in runs}))
-    if isinstance(group_by, str) and "elements" not in container:
-        find, groups = walk(parse_path(group_by, "group_by")[1]), {one.key for one in runs}
-        return b"".join(line + b"\n" for line in lines if _is_json(line) and str(find(_value(line))) in groups)
-    return data
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        _value(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
+    lines = [line for line in data.splitlines() if _is_json(line)]
+    if "group_by" not in container and "runs" not in container:
+        kept = [lines[i - 1] for i in sorted({one.position for one in runs})]
+    elif isinstance(container["group_by"], str) and "elements" not in container:
+        find, groups = walk(parse_path(container["group_by"], "group_by")[1]), {one.key for one in runs}
+        kept = [line for line in lines if str(find(_value(line))) in groups]
+    else:
+        return data
+    return b"".join(line + b"\n" for line in kept)
 
 
 def _keep_text(data: bytes, container: Mapping[str, Any], runs: Sequence[RunFiles]) -> bytes:
@@ -123,32 +97,10 @@ def _keep_text(data: bytes, container: Mapping[str, Any], runs: Sequence[RunFile
     return b"".join(kept)
 
 
-def _printed(data: bytes, cells: Any) -> bytes:
-    """What the cells of a notebook printed; of the last that printed, if the adapter reads that alone."""
-    texts = []
-    for cell in _value(data)["cells"]:
-        parts = [output.get("text", "") for output in cell.get("outputs", ())]
-        if parts:
-            texts.append("".join("".join(part) if isinstance(part, list) else part for part in parts))
-    return "".join(texts[-1:] if cells == "last" else texts).encode("utf-8", "surrogatepass")
-
-
-def _notebook(printed: bytes) -> bytes:
-    lines = printed.decode("utf-8", "surrogatepass").splitlines(keepends=True)
-    output = {"output_type": "stream", "name": "stdout", "text": lines}
-    cell: dict[str, Any] = {
-        "cell_type": "code",
-        "execution_count": None,
-        "metadata": {},
-        "source": [],
-        "outputs": [output],
-    }
-    return _json({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-
-
 def _keep_members(data: bytes, container: Mapping[str, Any], runs: Sequence[RunFiles]) -> bytes:
-    entries = container.get("entries", "**/*.json")
-    wanted = glob_pattern([entries] if isinstance(entries, str) else entries)
+    if "runs" in container:
+        return data
+    wanted = _globs(container.get("entries", "**/*.json"))
     positions = {one.position for one in runs}
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as small:
@@ -169,40 +121,38 @@ def shorten_file(data: bytes, length: int) -> bytes:
     return _changed(data, lambda value: _short(value, length), lambda text: text)
 
 
-def _changed(data: bytes, in_json: Any, in_text: Any) -> bytes:
+def _changed(data: bytes, in_json: Callable[[Any], Any], in_text: Callable[[str], str]) -> bytes:
     """Every JSON value of a file through `in_json`, other text through `in_text`."""
     if data.startswith((b"PAR1", b"PK\x03\x04")):
         return data
-    if data.lstrip()[:1] in (b"{", b"[") and b"\n" not in data.strip() and _is_json(data):
-        return _line(data.strip(), in_json)  # one line of JSON may be a file of lines
-    try:
-        if data.lstrip()[:1] in (b"{", b"["):
+    lines = [line for line in data.splitlines() if line.strip()]
+    with suppress(RecursionError):
+        if all(map(_is_json, lines[:20])):  # one line of JSON may be a file of lines
+            changed = [_json(in_json(_value(line)), None) if _is_json(line) else line + b"\n" for line in lines]
+            return b"".join(changed)
+        if _is_json(data):
             return _json(in_json(_value(data)))
-    except (ValueError, RecursionError):
-        lines = data.splitlines(keepends=True)
-        if all(_is_json(line) for line in lines[:20] if line.strip()):
-            return b"".join(_line(line, in_json) for line in lines)
     try:
-        return str(in_text(data.decode("utf-8"))).encode("utf-8", "surrogatepass")
+        return in_text(data.decode()).encode()
     except UnicodeDecodeError:
-        return data
+        return in_text(data.decode("latin-1")).encode("latin-1", "replace")
 
 
-def _line(line: bytes, in_json: Any) -> bytes:
+def _is_json(data: bytes) -> bool:
+    """Is it an object or a list?"""
     try:
-        changed = json.dumps(in_json(_value(line)), ensure_ascii=False)
+        return isinstance(_value(data), dict | list)
     except (ValueError, RecursionError):
-        return line
-    return changed.encode("utf-8", "surrogatepass") + b"\n"
+        return False
+
+
+def _json(value: Any, indent: int | None = 1) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=indent) + "\n").encode("utf-8", "surrogatepass")
 
 
 def _short(value: Any, length: int) -> Any:
-    if isinstance(value, str):
-        if len(value) <= length:
-            return value
+    if isinstance(value, str) and len(value) > length:
         return value[: length * 2 // 3] + _MARK + value[-(length // 3) :]
     if isinstance(value, dict):
         return {key: _short(inner, length) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_short(inner, length) for inner in value]
-    return value
+    return [_short(inner, length) for inner in value] if isinstance(value, list) else value

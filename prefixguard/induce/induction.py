@@ -11,23 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, TypeAlias
 
-from prefixguard.errors import (
-    ConfigError,
-    EndpointError,
-    MissingExtraError,
-    TraceError,
-    UsageError,
-)
+from prefixguard.errors import AdapterError, ConfigError, EndpointError, MissingExtraError, TraceError, UsageError
 from prefixguard.induce.checks import CheckReport, unused, waiving
 from prefixguard.induce.checks import check_adapter as check_opened
-from prefixguard.induce.drafting import checked, waived_in
+from prefixguard.induce.drafting import checked
 from prefixguard.induce.fragments import answers, completed, places_of_events, said_of
 from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for, write_draft
-from prefixguard.induce.golden import golden_samples
+from prefixguard.induce.golden import Golden, golden_samples
 from prefixguard.induce.model import Endpoint, ModelResult, propose_with_model
 from prefixguard.induce.proposal import Asker, Choice, Proposal, take_first
-from prefixguard.induce.report import Report, Usage
+from prefixguard.induce.report import Report
 from prefixguard.induce.samples import Samples, open_samples
 from prefixguard.induce.search.door import propose_by_search
 from prefixguard.stepview import Adapter, Recognised, adapter_for, load_adapter
@@ -40,6 +35,9 @@ OUT = Path("stepview_adapters")
 #: otherwise.
 SURE = 0.5
 
+#: A proposal, its adapter and what the checks say.
+_Draft: TypeAlias = tuple[Proposal, Adapter | None, CheckReport]
+
 
 @dataclass(frozen=True, slots=True)
 class Induced:
@@ -47,8 +45,9 @@ class Induced:
 
     adapter: None where the spec could not be compiled. proposal, report: None where a shipped adapter was taken
     instead. paths: None where no adapter was written: a check failed, a question is open, or whoever was asked said no.
-    draft: the spec and its report, where a file was named for them, or a folder and no adapter came of it; not an
-    adapter yet. open: questions that nobody answered and that the samples do not decide.
+    draft: the spec, its report and what a model said, where a file was named for them, or a folder, or a model was
+    asked, and no adapter came of it; not an adapter yet. open: questions that nobody answered and that the samples do
+    not decide.
     """
 
     adapter: Adapter | None
@@ -96,7 +95,7 @@ def induce_adapter(
     samples : file, folder, glob or archive with a few raw runs.
     name : name of the adapter. Default: after the samples.
     out : folder that the adapter goes into, and the draft if a check fails, to be mended by hand. Default:
-        stepview_adapters, where no draft is kept.
+        stepview_adapters, where a draft is kept only if a model was asked.
     model : ask this language model; the key is read from OPENAI_API_KEY. Samples leave this machine only where one is
         named.
     base_url : where the model is: any server that speaks chat completions.
@@ -135,10 +134,12 @@ def induce_adapter(
         raise ConfigError(f"sure is a probability from 0 to 1, not {sure}.")
     if model is None and base_url is not None:
         raise ConfigError("a base URL without a model: name the --model too, or leave both out.")
-    asks = model is not None and not offline
-    endpoint = Endpoint(model or "", base_url, price_in=price_in, price_out=price_out) if asks else None
+    endpoint = None
+    if model is not None and not offline:
+        endpoint = Endpoint(model, base_url, price_in=price_in, price_out=price_out)
+    folder = OUT if out is None else Path(out)
     if write:
-        check_target(OUT if out is None else out, name, overwrite)
+        check_target(folder, name, overwrite)
     if labels is not None:
         read_labels(Path(labels))  # what is no file of labels is refused before anything is inferred
     tell("reading the samples")
@@ -149,59 +150,104 @@ def induce_adapter(
         shipped = tuple(one for one in recognise_shipped(samples) if one.reads_well)
         if shipped and offer is not None and offer(shipped):
             return Induced(load_adapter(shipped[0].name), None, None, None)
-    shown = {key: value for key, value in said.hints.items() if key not in ("fragment", "run.outcome")}
-    asked, notes = _asked(opened, name, endpoint, rounds, pack_tokens, mask, shown, labels, tell)
-    drafts = []
-    if asked is not None and asked.proposal is not None:
-        drafts.append(checked(asked.proposal, name, samples, waive, labels, tell))
-    if not any(draft[2].ok for draft in drafts):
+    asked: ModelResult | None = None
+    notes: list[str] = []
+    if endpoint is not None:
+        tell(f"asking {endpoint.shown}")
+        shown = {key: value for key, value in said.hints.items() if key not in ("fragment", "run.outcome")}
+        try:
+            asked = propose_with_model(
+                opened,
+                endpoint,
+                name=name,
+                rounds=rounds,
+                pack_tokens=pack_tokens,
+                hints=shown,
+                labels=None if labels is None else str(labels),
+                waive=waive,
+                mask=mask,
+                listen=tell,
+            )
+            notes += asked.waivers
+        except (EndpointError, MissingExtraError) as exc:
+            notes.append(f"The language model could not be asked ({exc}) This is offline inference.")
+            tell(notes[-1])
+    transcript = asked.transcript.to_jsonl() if asked is not None else None
+    wanted = [Path(draft)] if draft is not None else []
+    unfinished = [folder / f"{name}.draft.json"] if write and (out is not None or asked is not None) else []
+
+    def check_draft(proposal: Proposal) -> _Draft:
+        spec = waiving({**proposal.spec, "name": name}, waive)
+        return replace(proposal, spec=spec), *checked(spec, samples, labels, listen=lambda at: tell(f"checking: {at}"))
+
+    drafts = [check_draft(asked.proposal)] if asked is not None and asked.proposal is not None else []
+    if not any(check.ok for _, _, check in drafts):
         tell("inferring the structure")
         known = {**said.hints, "labels": str(labels)} if labels is not None else said.hints
         try:
             inferred = propose_by_search(opened, name=name, hints=known, ask=ask)
         except TraceError as exc:
             if not drafts:
+                for path in (*wanted, *unfinished) if transcript is not None else ():
+                    write_draft(path, None, "", transcript)
                 raise TraceError(_where_to_look(str(exc), opened)) from exc
         else:
-            inferred = replace(inferred, spec=completed(inferred.spec, said.fragment))
-            drafts.append(checked(inferred, name, samples, waive, labels, tell))
+            drafts.append(check_draft(replace(inferred, spec=completed(inferred.spec, said.fragment))))
     proposal, adapter, check = max(drafts, key=lambda draft: (draft[1] is not None, draft[2].ok, draft[2].score()))
-    usage = None if asked is None else _usage(asked, model or "", proposal)
     unanswered = tuple(choice for choice in proposal.choices if ask is take_first and _is_open(choice, sure))
-    notes += tuple(f"Left open: {question(choice)}" for choice in unanswered)
     done = adapter is not None and check.ok and not unanswered
     golden = golden_samples(samples, adapter) if adapter is not None and done else None
-    report = Report(
-        name,
-        str(proposal.spec.get("version", "")),
-        adapter.sha256 if adapter is not None else "",
-        opened,
-        replace(proposal, score=check.score()),
-        check,
-        shipped,
-        usage,
-        waived_in(proposal.spec),
-        (*notes, *(golden.notes if golden is not None else ())),
-    )
+    notes += [f"Left open: {question(choice)}" for choice in unanswered]
+    notes += golden.notes if golden is not None else ()
+    usage = None if asked is None else replace(asked.usage, why=_not_taken(asked, proposal))
+    report = Report(opened, proposal, check, shipped, usage, tuple(notes))
     paths = None
     if adapter is not None and golden is not None and (approve is None or approve(adapter, report)) and write:
         tell("writing")
-        transcript = asked.transcript.to_jsonl() if asked is not None else None
         page = report.to_markdown()
         paths = freeze(
-            adapter,
-            report.to_dict(),
-            page,
-            golden,
-            OUT if out is None else out,
-            transcript=transcript,
-            overwrite=overwrite,
+            adapter, report.to_dict(), page, golden, folder, transcript=transcript, overwrite=overwrite
         )
-    kept = [Path(draft)] if draft is not None else []
-    if write and out is not None and not done:
-        kept.append(Path(out) / f"{name}.draft.json")
-    drafted = [write_draft(path, proposal.spec, report.to_markdown()) for path in kept]
+    drafts_at = wanted if done else wanted + unfinished
+    drafted = [write_draft(path, proposal.spec, report.to_markdown(), transcript) for path in drafts_at]
     return Induced(adapter, proposal, report, paths, drafted[0] if drafted else (), unanswered)
+
+
+def freeze_mended(
+    spec: str | Path | Mapping[str, Any],
+    samples: str | Path,
+    *,
+    mended: Sequence[str],
+    induced: Induced | None = None,
+    out: str | Path = OUT,
+    labels: str | Path | None = None,
+    waive: Mapping[str, str] = MappingProxyType({}),
+    overwrite: bool = False,
+) -> Induced:
+    """Check and freeze a spec that a person has mended after an induction, or written.
+
+    spec: the path of its .json, or the spec itself. mended: what was changed by hand and why, a sentence each: it
+    stands in the report. waive: as in `induce_adapter`. induced: the induction it began with, whose report is kept in
+    the new one.
+    Writes nothing where a check fails. Raises AdapterError for a spec that is wrong, otherwise as `induce_adapter`.
+    """
+    given = json.loads(load_adapter(spec).to_bytes()) if isinstance(spec, str | Path) else dict(spec)
+    name = check_name(str(given.get("name", "")))
+    check_target(out, name, overwrite)
+    given = waiving(given, waive)
+    adapter, check = checked(given, samples, labels)
+    if adapter is None:
+        raise AdapterError(check.findings[0].what)
+    golden = golden_samples(samples, adapter) if check.ok else Golden({}, b"")
+    before = induced.report if induced is not None else None
+    if before is None:
+        before = Report(open_samples(samples), Proposal({}, origin="hand"), check)
+    proposal = replace(before.proposal, spec=given)
+    report = replace(before, proposal=proposal, check=check, notes=golden.notes, mended=tuple(mended))
+    paths = None
+    if check.ok:
+        paths = freeze(adapter, report.to_dict(), report.to_markdown(), golden, out, overwrite=overwrite)
+    return Induced(adapter, proposal, report, paths)
 
 
 def check_adapter(
@@ -247,52 +293,14 @@ def question(choice: Choice) -> str:
 
 def _where_to_look(why: str, samples: Samples) -> str:
     """With the hints that would say where events are, from what is in the samples."""
-    places = places_of_events(samples)
-    flags = " or ".join(f"--hint 'events={place}'" for place in places)
-    return f"{why} Lists in these samples: {flags}." if places else why
+    flags = " or ".join(f"--hint 'events={place}'" for place in places_of_events(samples))
+    return f"{why} Lists in these samples: {flags}." if flags else why
 
 
-def _asked(
-    samples: Samples,
-    name: str,
-    endpoint: Endpoint | None,
-    rounds: int,
-    pack_tokens: int,
-    mask: bool,
-    hints: Mapping[str, str],
-    labels: str | Path | None,
-    tell: Callable[[str], None],
-) -> tuple[ModelResult | None, tuple[str, ...]]:
-    """What the model proposes, if one is asked, and a note where it cannot be."""
-    if endpoint is None:
-        return None, ()
-    tell(f"asking {endpoint.shown}")
-    try:
-        result = propose_with_model(
-            samples,
-            endpoint,
-            name=name,
-            rounds=rounds,
-            pack_tokens=pack_tokens,
-            mask=mask,
-            hints=hints,
-            labels=None if labels is None else str(labels),
-            listen=tell,
-        )
-    except (EndpointError, MissingExtraError) as exc:
-        note = f"The language model could not be asked ({exc}) This is offline inference."
-        tell(note)
-        return None, (note,)
-    if result.proposal is None:
-        tell(f"no usable answer ({result.why})")
-    return result, ()
-
-
-def _usage(result: ModelResult, model: str, taken: Proposal) -> Usage:
-    """The bill, and a sentence where what the model proposed is not what is taken."""
-    why = ""
-    if result.proposal is None:
-        why = f"It gave no usable adapter ({result.why}) This is offline inference."
-    elif taken.origin == "offline":
-        why = f"The checks found errors in its adapter ({result.why}) Offline inference did better and is taken."
-    return Usage(model, result.rounds, result.tokens_in, result.tokens_out, result.cost, why)
+def _not_taken(asked: ModelResult, taken: Proposal) -> str:
+    """A sentence where what the model proposed is not what is taken."""
+    if asked.proposal is None:
+        return f"It gave no usable adapter ({asked.why}) This is offline inference."
+    if taken.origin == "offline":
+        return f"The checks found errors in its adapter ({asked.why}) Offline inference did better and is taken."
+    return ""

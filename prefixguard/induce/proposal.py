@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -65,8 +65,7 @@ def take_first(choice: Choice) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A spec, not yet frozen. score: see `checks.score`; None before the checks ran. origin: "offline" or the model's
-    name. notes: sentences for the report."""
+    """A spec, not yet frozen. origin: "offline" or the model's name. notes: sentences for the report."""
 
     spec: Mapping[str, Any]
     mapped: tuple[Mapped, ...] = ()
@@ -74,5 +73,24 @@ class Proposal:
     choices: tuple[Choice, ...] = ()
     notes: tuple[str, ...] = ()
     origin: str = "offline"
-    score: float | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What asking a language model took. rounds: replies that were read. cost: in the currency of the prices that were
+    named; None where none were. why: why its proposal was not taken; empty where it was. estimated: some tokens were
+    not counted by the server but by us (four characters each)."""
+
+    model: str
+    rounds: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    why: str = ""
+    estimated: bool = False
+
+    def __str__(self) -> str:
+        about = "about " if self.estimated else ""
+        cost = "cost unknown (name prices to see it)" if self.cost is None else f"cost {self.cost:.4f}"
+        tokens = f"{about}{self.tokens_in:,} tokens sent, {self.tokens_out:,} received"
+        return f"{self.model}: {self.rounds} rounds, {tokens}, {cost}"

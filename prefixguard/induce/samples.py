@@ -6,6 +6,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -65,25 +66,22 @@ def open_samples(source: str | Path) -> Samples:
         found = list(documents.matching(["**/*"]))
         kept = _drawn([document.path for document in found], MAX_FILES)
         for document in found:
-            size = documents.size(document.path)
+            size, why = documents.size(document.path), "empty"
             if document.path not in kept:
-                left_out.append((document.path, f"{MAX_FILES:,} of {len(found):,} files are looked at"))
-                continue
-            if size > MAX_FILE_BYTES or total + size > MAX_BYTES:
-                left_out.append((document.path, f"{size:,} bytes: more than is looked at"))
-                continue
-            try:
-                with contained(document.where):
-                    data = document.read()
-                    total += len(data)
-                    opened = _file(document.path, document.where, data) if data.strip() else None
-            except TraceError as exc:
-                left_out.append((document.path, str(exc)))
-                continue
-            if opened is None:
-                left_out.append((document.path, "empty"))
+                why = f"{MAX_FILES:,} of {len(found):,} files are looked at"
+            elif size > MAX_FILE_BYTES or total + size > MAX_BYTES:
+                why = f"{size:,} bytes: more than is looked at"
             else:
-                files.append(opened)
+                try:
+                    with contained(document.where):
+                        data = document.read()
+                        total += len(data)
+                        if data.strip():
+                            files.append(_file(document.path, document.where, data))
+                            continue
+                except TraceError as exc:
+                    why = str(exc)
+            left_out.append((document.path, why))
         left_out.extend(documents.left_out.items())
     if not files:
         raise TraceError(f"{source}: no file with anything in it. Name a folder with a few raw runs.")
@@ -92,52 +90,42 @@ def open_samples(source: str | Path) -> Samples:
 
 def _drawn(paths: list[str], n: int) -> set[str]:
     """At most n of the paths, drawn by their own bytes: every second file may be of one sort."""
-    if len(paths) <= n:
-        return set(paths)
     return set(sorted(paths, key=lambda path: hashlib.blake2b(path.encode("utf-8", "replace")).digest())[:n])
 
 
 def _file(path: str, where: str, data: bytes) -> SampleFile:
+    def held(kind: Kind, value: Any = None, text: str = "") -> SampleFile:
+        return SampleFile(path, where, kind, len(data), value, text)
+
     if data.startswith(b"PAR1"):
-        return SampleFile(path, where, Kind.PARQUET, len(data), None, "")
+        return held(Kind.PARQUET)
     if data.startswith(b"PK\x03\x04"):
-        return SampleFile(path, where, Kind.ZIP, len(data), dict(_members(data)), "")
-    head = data.lstrip()[:1]
-    if head in (b"{", b"["):
+        return held(Kind.ZIP, dict(_members(data)))
+    if data.lstrip()[:1] in (b"{", b"["):
         value = _json(data)
+        if isinstance(value, dict) and isinstance(value.get("cells"), list) and "nbformat" in value:
+            return held(Kind.NOTEBOOK, value, _outputs(value))
         if value is not None:
-            if _is_notebook(value):
-                return SampleFile(path, where, Kind.NOTEBOOK, len(data), value, _outputs(value))
-            return SampleFile(path, where, Kind.JSON, len(data), value, "")
+            return held(Kind.JSON, value)
         lines = [_json(line) for line in data.splitlines() if line.strip()]
         good = [line for line in lines if line is not None]
-        if len(good) >= 1 and len(good) >= 0.5 * len(lines):
-            return SampleFile(path, where, Kind.JSONL, len(data), good, "")
-    return SampleFile(path, where, Kind.TEXT, len(data), None, render(data.decode("utf-8", "replace")))
+        if good and len(good) >= 0.5 * len(lines):
+            return held(Kind.JSONL, good)
+    return held(Kind.TEXT, None, render(data.decode("utf-8", "replace")))
 
 
 def _json(data: bytes) -> Any:
-    try:
+    with suppress(ValueError, RecursionError):
         return decode(data)
-    except (ValueError, RecursionError):
-        pass
-    try:
+    with suppress(ValueError, RecursionError):
         return decode_text(data.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
+    return None
 
 
-def _is_notebook(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("cells"), list) and "nbformat" in value
-
-
-def _outputs(value: Any) -> str:
-    parts = []
-    for cell in value["cells"]:
-        for output in cell.get("outputs", ()) if isinstance(cell, dict) else ():
-            text = output.get("text") if isinstance(output, dict) else None
-            parts.append("".join(map(str, text)) if isinstance(text, list) else text if isinstance(text, str) else "")
-    return render("".join(parts))
+def _outputs(notebook: dict[str, Any]) -> str:
+    cells = [cell for cell in notebook["cells"] if isinstance(cell, dict)]
+    texts = [output.get("text") for cell in cells for output in cell.get("outputs", ()) if isinstance(output, dict)]
+    return render("".join("".join(map(str, text)) if isinstance(text, list) else str(text or "") for text in texts))
 
 
 def _members(data: bytes) -> Iterator[tuple[str, Any]]:

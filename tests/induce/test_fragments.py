@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def test_what_was_said_stands_and_the_rest_is_what_was_inferred() -> None:
 def test_a_question_has_the_flags_that_answer_it() -> None:
     options = (Option("a", WHOLE, 0.4, ""), Option("b", "$.it's", 0.3, ""), Option("none of these", None, 0.3, ""))
     first, second = answers(Choice("outcome", options, 0, ""))
-    assert first.startswith("--hint 'run.outcome={") and second == "--hint 'run.outcome=$.it'\\''s'"
+    assert first.startswith("--hint 'run.outcome={") and second == '--hint ' + shlex.quote("run.outcome=$.it's")
     assert said_of({"run.outcome": first.removeprefix("--hint 'run.outcome=")[:-1]}).fragment["run"]["outcome"] == WHOLE
     assert answers(Choice("whatever", options, 0, "")) == []
 

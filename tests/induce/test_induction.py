@@ -16,7 +16,7 @@ from prefixguard.errors import AdapterError, ConfigError, DataError, EndpointErr
 from prefixguard.escalate import Masker
 from prefixguard.induce import Proposal, check_adapter, freeze_mended, induce_adapter
 from prefixguard.induce.model import Transcript
-from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option
+from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Usage
 from prefixguard.stepview import load_adapter, read_runs
 
 SPEC: dict[str, Any] = {
@@ -117,10 +117,8 @@ def model(monkeypatch: pytest.MonkeyPatch, made: Proposal | Exception | None, wh
             ok=made is not None,
             why=why,
             transcript=transcript,
-            rounds=2,
-            tokens_in=1200,
-            tokens_out=300,
-            cost=0.5,
+            usage=Usage("m", 2, 1200, 300, 0.5),
+            waivers=("m asks to waive $.x: harmless.",),
         )
 
     monkeypatch.setattr("prefixguard.induce.induction.propose_with_model", propose)
@@ -272,6 +270,23 @@ def test_a_model_that_fails_is_said_and_inference_goes_on(samples: Path, monkeyp
     model(monkeypatch, proposal("m", rules=[{"when": {"@.did": "never"}, "emit": "skip"}]), "best of 2.")
     induced = run(samples, model="m", out=samples.parent / "c")
     assert induced.proposal.origin == "offline" and "found errors in its adapter" in induced.report.usage.why
+
+
+def test_what_a_model_said_and_asked_is_kept_where_no_adapter_comes_of_it(
+    samples: Path, offline: Any, monkeypatch: Any
+) -> None:
+    asked = model(monkeypatch, proposal("m", rules=[{"when": {"@.did": "never"}, "emit": "skip"}]))
+    offline(TraceError("nothing looks like runs."))
+    monkeypatch.chdir(samples.parent)
+    induced = induce_adapter(samples, model="m", waive={"$.x": "harmless"})
+    assert not induced.ok and asked[0][1]["waive"] == {"$.x": "harmless"}
+    assert "m asks to waive $.x: harmless." in induced.report.notes
+    names = ["samples.draft.json", "samples.draft.report.md", "samples.draft.transcript.jsonl"]
+    assert [path.name for path in induced.draft] == names and "hello" in induced.draft[2].read_text()
+    model(monkeypatch, None)
+    with pytest.raises(TraceError):
+        run(samples, model="m")
+    assert [path.name for path in (samples.parent / "out").iterdir()] == names[2:]
 
 
 def test_offline_asks_nobody(samples: Path, monkeypatch: Any) -> None:

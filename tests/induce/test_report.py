@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefixguard.induce.checks import CheckReport, Finding
-from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal
-from prefixguard.induce.report import Report, Usage, plain, table
+from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal, Usage
+from prefixguard.induce.report import Report
 from prefixguard.induce.samples import Kind, SampleFile, Samples
 from prefixguard.stepview import Recognised
 
@@ -24,16 +24,13 @@ def report(**changes: Any) -> Report:
         "leaks.verdict", "error", "the last step tells the end", "status", MappingProxyType({"auc": 0.99}), "cut it"
     )
     fields: dict[str, Any] = {
-        "name": "mine",
-        "version": "1.0.0",
-        "sha256": "ab" * 32,
         "samples": Samples(
             "/home/me/secret place/runs",
             (SampleFile("a.json", "/home/me/secret place/runs/a.json", Kind.JSON, 1234, {}, ""),),
             (("b.json", "empty"),),
         ),
         "proposal": Proposal(
-            {},
+            {"name": "mine", "version": "1.0.0", "waived": [{"path": "@.text", "reason": "cut"}]},
             (Mapped("@.did", "tool", 0.5, 0.75, "few values | many"),),
             (LeftOut("$.won", "tells the end", 0.125),),
             (Choice("task", OPTIONS, 1, "rule"),),
@@ -48,7 +45,6 @@ def report(**changes: Any) -> Report:
         ),
         "recognised": (Recognised("tau2", 3, 9, 1.0, 1.0, 0.0, 0.0, 0.0),),
         "usage": Usage("m", 2, 1000, 50, 0.25, "It was not taken."),
-        "waived": (("@.text", "cut"),),
         "mended": ("The outcome was written by hand.",),
         "notes": ("another",),
     }
@@ -60,8 +56,9 @@ def test_everything_is_in_both_forms() -> None:
     page, kept = made.to_markdown(), json.loads(json.dumps(made.to_dict(), allow_nan=False))
     for said in (
         "# Adapter mine 1.0.0", "ab" * 32,
-        "| @.did | tool | 50% | 0.75 | few values \\| many |", "| $.won | 12.5% |",
-        "**task**: rule", "| > | id | 0.40 |", "a note", "another", "The outcome was written by hand.",
+        "| @.did | tool | 50% | 0.75 | few values \\| many |", "| \\$.won | 12.5% |",
+        "**task: rule**", "| goal | 0.60 |", "| **id** | 0.40 |", "a note",
+        "another", "The outcome was written by hand.",
         "| @.text | cut |",
         "| error | leaks.verdict | status | the last step tells the end | cut it |", "| runs | 12 |",
         "| b.json | empty |",
@@ -80,20 +77,19 @@ def test_no_place_of_this_machine_and_no_clock() -> None:
 
 
 def test_a_proposal_without_anything_is_a_page_too() -> None:
-    page = report(
-        proposal=Proposal({}), sha256="", usage=None, recognised=(), waived=(), mended=(), notes=()
-    ).to_markdown()
+    check = CheckReport("", "", (), MappingProxyType({}), MappingProxyType({}))
+    page = report(proposal=Proposal({}), check=check, usage=None, recognised=(), mended=(), notes=()).to_markdown()
     assert "none: the spec could not be compiled" in page and "Nothing." in page
 
 
 @given(st.text(max_size=400))
 def test_text_from_samples_stays_in_its_cell(text: str) -> None:
-    shown = plain(text)
-    assert "\n" not in shown and "\r" not in shown and len(shown) <= 600
-    row = list(table(("a", "b"), [(text + "\\|", "x")]))[2]
-    assert len(re.sub(r"\\(.)", "", row).split("|")) == 4, "borders that are not escaped"
+    page = report(proposal=Proposal({}, (Mapped(text + "\\|", "x", 1.0, 1.0, "why"),))).to_markdown()
+    (row,) = (line for line in page.split("\n") if line.endswith("| x | 100% | 1.00 | why |"))
+    assert "\r" not in row and len(row) <= 700
+    assert len(re.sub(r"\\(.)", "", row).split("|")) == 7, "borders that are not escaped"
 
 
 def test_long_tables_are_cut_and_say_so() -> None:
-    lines = list(table(("a", "b", "c"), [("x", "y", "z")] * 100))
-    assert lines[-2] == "| ... | 40 more in the JSON | |" and len(lines) == 2 + 60 + 2
+    page = report(proposal=Proposal({}, (Mapped("@.x", "y", 1.0, 1.0, "why"),) * 100)).to_markdown()
+    assert page.count("| @.x | y |") == 60 and "\n40 more in the JSON." in page

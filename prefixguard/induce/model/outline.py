@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -14,228 +14,201 @@ from prefixguard.escalate import Masker
 MAX_ELEMENTS = 400
 #: Values looked at of one group of documents, in equal parts.
 MAX_VALUES = 160_000
-#: Distinct short values kept of a place; one more and it is no list of kinds.
-MAX_KINDS = 16
-_KIND_LENGTH = 40
+#: How deep values are looked into.
+MAX_DEPTH = 24
+#: Distinct short values kept of a place, and their length; one more or a longer one, and it is no list of kinds.
+MAX_KINDS, _KIND_LENGTH = 16, 40
 #: An object with at least so many keys, whose values are alike, is a table: its keys are data and are written `*`. Keys
 #: that are numbers are data however few they are.
 _TABLE = 6
+#: Places below another from which on two that are alike are listed once.
+_MIRRORED = 4
+
+#: Steps of a path, as the spec spells them: ("$", ".messages", "[*]", ".role").
+Place = tuple[str, ...]
 
 
 @dataclass(slots=True)
-class Place:
-    """What is known of one path. parents: objects that could have it. sizes: of texts (characters) or lists.
-    mass: characters of text met there."""
+class Met:
+    """What was met at one place. kinds: short values and how often; None where there are too many. smallest, largest:
+    of texts (characters) or lists. mass: characters of text."""
 
+    key: str
     types: Counter[str] = field(default_factory=Counter)
-    parents: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
-    too_many: bool = False
-    shortest: int = -1
-    longest: int = 0
+    kinds: Counter[str] | None = field(default_factory=Counter)
+    smallest: int = -1
+    largest: int = 0
     json_text: int = 0
     python_text: int = 0
     mass: int = 0
-    key: str = ""
 
-    @property
-    def seen(self) -> int:
-        return self.types.total()
+    def add(self, value: Any) -> None:
+        self.types[type_name(value)] += 1
+        self.mass += len(value) if isinstance(value, str) else 4
+        if isinstance(value, str | list):
+            size = len(value)
+            self.smallest = size if self.smallest < 0 else min(self.smallest, size)
+            self.largest = max(self.largest, size)
+        if isinstance(value, str) and value[:1] in ("{", "[") and value[-1:] in ("}", "]"):
+            self.json_text += 1
+            self.python_text += value[1:2] == "'"
+        if self.kinds is not None and value is not None and not isinstance(value, dict | list):
+            text = value if isinstance(value, str) else str(value)[:20].lower()
+            self.kinds[text] += 1
+            if len(text) > _KIND_LENGTH or len(self.kinds) > MAX_KINDS:
+                self.kinds = None
 
     @property
     def discriminates(self) -> bool:
         """Do its values name kinds: few, short, each met again?"""
-        n = len(self.kinds)
-        return not self.too_many and 1 < n <= MAX_KINDS and self.kinds.total() >= 2 * n
+        return self.kinds is not None and len(self.kinds) > 1 and self.kinds.total() >= 2 * len(self.kinds)
 
 
 class Outline:
-    """Places in the order they were met. Add documents, then read `lines`."""
+    """Places in the order they were met."""
 
-    def __init__(self, documents: int = 1) -> None:
+    def __init__(self, documents: int) -> None:
         """documents: how many will be added."""
-        self.places: dict[str, Place] = {}
-        self._share = MAX_VALUES // max(documents, 1)
+        self.places: dict[Place, Met] = {}
+        self._share = MAX_VALUES // documents
 
-    def add(self, value: Any, path: str = "$") -> set[str]:
-        """Takes in one document; returns the paths (and kinds, as `path=value`) that it has."""
-        met: set[str] = set()
-        stack: list[tuple[str, Any, str, int]] = [(path, value, "", 0)]
-        left = self._share
-        while stack and left > 0:
-            here, inner, key, depth = stack.pop()
-            left -= 1
-            place = self._note(here, inner, key)
-            met.add(here)
-            if isinstance(inner, str):
-                if not place.too_many and inner in place.kinds:
-                    met.add(f"{here}={inner}")
-            elif depth < 24:
-                stack.extend(reversed(list(self._children(here, inner, depth))))
-        return met
+    def add(self, value: Any, root: str) -> set[tuple[Place, str]]:
+        """Take in one document; what it has: its places, and the kinds at each."""
+        has: set[tuple[Place, str]] = set()
+        stack: list[tuple[Place, Any, str]] = [((root,), value, "")]
+        for _ in range(self._share):
+            if not stack:
+                break
+            path, inner, key = stack.pop()
+            met = self.places.setdefault(path, Met(key))
+            met.add(inner)
+            has.add((path, inner if isinstance(inner, str) and inner in (met.kinds or ()) else ""))
+            if len(path) <= MAX_DEPTH:
+                stack.extend(reversed(list(_children(path, inner))))
+        return has
 
-    def _children(self, here: str, value: Any, depth: int) -> Iterator[tuple[str, Any, str, int]]:
-        if isinstance(value, dict):
-            if is_table(value):
-                for inner in spread(list(value.values()), MAX_ELEMENTS):
-                    yield f"{here}.*", inner, "", depth + 1
-                return
-            for key, inner in value.items():
-                yield here + step(str(key)), inner, str(key), depth + 1
-        elif isinstance(value, list):
-            for inner in spread(value, MAX_ELEMENTS):
-                yield f"{here}[*]", inner, "", depth + 1
-
-    def _note(self, path: str, value: Any, key: str) -> Place:
-        place = self.places.get(path)
-        if place is None:
-            place = self.places[path] = Place(key=key)
-        kind = type_name(value)
-        place.types[kind] += 1
-        if isinstance(value, str | list):
-            size = len(value)
-            place.shortest = size if place.shortest < 0 else min(place.shortest, size)
-            place.longest = max(place.longest, size)
-        place.mass += len(value) if isinstance(value, str) else 4
-        if isinstance(value, str) and value[:1] in ("{", "[") and value[-1:] in ("}", "]"):
-            place.json_text += 1
-            place.python_text += value[1:2] == "'"
-        if not place.too_many and not isinstance(value, dict | list) and value is not None:
-            text = value if isinstance(value, str) else ("true" if value else "false") if value in (True, False) else ""
-            if isinstance(value, bool) or (isinstance(value, str) and len(text) <= _KIND_LENGTH):
-                place.kinds[text] += 1
-            elif isinstance(value, str):
-                place.too_many = True
-            else:
-                place.kinds[str(value)[:20]] += 1
-            if len(place.kinds) > MAX_KINDS:
-                place.too_many = True
-                place.kinds = Counter(dict(sorted(place.kinds.items())[:3]))
-        return place
-
-    def main_lists(self) -> set[str]:
-        """Paths of the lists that hold most of the text, without a list inside that holds most of theirs: events."""
-        mass: dict[str, int] = {}
-        for path, place in self.places.items():
-            above = path
-            while above:
-                if above.endswith("[*]"):
-                    mass[above[:-3]] = mass.get(above[:-3], 0) + place.mass
-                above = _parent(above)
-        total = max(sum(place.mass for place in self.places.values()), 1)
-        heavy = {path: n for path, n in mass.items() if n >= 0.08 * total}
+    def main_lists(self) -> set[Place]:
+        """The lists that hold most of the text, without a list inside that holds most of theirs: events."""
+        mass: Counter[Place] = Counter()
+        for path, met in self.places.items():
+            for i, one in enumerate(path):
+                if one == "[*]":
+                    mass[path[:i]] += met.mass
+        least = 0.08 * sum(met.mass for met in self.places.values())
+        heavy = {path: n for path, n in mass.items() if n >= least}
         return {
             path
             for path, n in heavy.items()
-            if not any(other.startswith(f"{path}[*]") and m >= 0.5 * n for other, m in heavy.items())
+            if not any(is_below(other, (*path, "[*]")) and m >= 0.5 * n for other, m in heavy.items())
         }
 
     def tree(self, masker: Masker, room: int) -> tuple[str, int]:
         """Places as an indented tree, in at most `room` characters; and how many are not in it.
 
-        Deep places are left out first, those with little text before those with much.
+        Places that are alike in all below them are listed once. Deep places are left out first, those with little text
+        before those with much.
         """
-        lines: dict[str, str] = {}
-        merged: dict[tuple[str, str], list[str]] = {}
-        for path, place in self._ordered():
-            line = self._line(path, place, masker)
-            if line.startswith("null") and not place.mass > 4 * place.seen:
-                merged.setdefault((_parent(path), line), []).append(path)
-            lines[path] = line
-        for (_, line), paths in merged.items():
-            if len(paths) > 1:
-                names = " ".join(_last(path) for path in paths)
-                lines[paths[0]] = f"{line}  (each of: {names})"
-                for path in paths[1:]:
-                    del lines[path]
+        rows = {path: f"{' ' * (len(path) - 1)}{path[-1]}  {self._said(path, masker)}" for path in self._ordered()}
+        mirrored = _mirrored(rows)
+        rows |= {path: f"{rows[path]}; inside as {''.join(same)}" for path, same in mirrored.items()}
+        rows = {path: row for path, row in rows.items() if not _is_inside(path, mirrored)}
         main = self.main_lists()
-        depth = {path: _depth(path) for path in lines}
-        size = {path: depth[path] + len(_last(path)) + len(line) + 4 for path, line in lines.items()}
-        near = {path: self._near(path, main) for path in lines}
-        rank = sorted(lines, key=lambda path: (not near[path], depth[path] // 2, -self._weight(path), path))
-        kept: set[str] = set()
+
+        def rank(path: Place) -> tuple[bool, int, int, Place]:
+            near = any(is_below(one, path) or (is_below(path, one) and len(path) <= len(one) + 5) for one in main)
+            return not near, len(path) // 2, -self.places[path].mass, path
+
+        kept: set[Place] = set()
         left = room - 60
-        for path in rank:
-            wanted = []
-            above = path
-            while above and above not in kept:
-                wanted += [above] if above in lines else []
-                above = _parent(above)
-            needed = sum(size[one] for one in wanted)
+        for path in sorted(rows, key=rank):
+            wanted = {path[:n] for n in range(1, len(path) + 1)} & rows.keys() - kept
+            needed = sum(len(rows[one]) + 1 for one in wanted)
             if needed <= left:
-                kept.update(wanted)
+                kept |= wanted
                 left -= needed
-        rows = [" " * depth[path] + f"{_last(path)}  {line}" for path, line in lines.items() if path in kept]
-        missing = len(lines) - len(kept)
-        if missing:
-            rows.append(f"<{missing} deeper places are not listed>")
-        return "\n".join(rows), missing
+        lines = [row for path, row in rows.items() if path in kept]
+        missing = len(rows) - len(kept)
+        return "\n".join([*lines, *[f"<{missing} deeper places are not listed>"] * bool(missing)]), missing
 
-    def _near(self, path: str, main: set[str]) -> bool:
-        """Is it an event, a field of one, a field of a field, or what holds the events?"""
-        return any(
-            one.startswith(path) or (path.startswith(f"{one}[*]") and _depth(path) <= _depth(one) + 4) for one in main
-        )
-
-    def _weight(self, path: str) -> int:
-        return self.places[path].mass + self.places[path].seen
-
-    def _ordered(self) -> Iterable[tuple[str, Place]]:
+    def _ordered(self) -> list[Place]:
         """Parents before children, children together, in the order they were first met."""
-        children: dict[str, list[str]] = {}
-        for path in self.places:
-            children.setdefault(_parent(path), []).append(path)
-        stack = [path for path in self.places if _parent(path) not in self.places][::-1]
-        while stack:
-            path = stack.pop()
-            yield path, self.places[path]
-            stack.extend(reversed(children.get(path, [])))
+        number = {path: i for i, path in enumerate(self.places)}
+        return sorted(self.places, key=lambda path: [number[path[:n]] for n in range(1, len(path) + 1)])
 
-    def _line(self, path: str, place: Place, masker: Masker) -> str:
-        parent = self.places.get(_parent(path))
-        objects = parent.types["object"] if parent is not None else 0
-        text = "|".join(sorted(place.types, key=lambda name: (-place.types[name], name)))
-        if not path.endswith("*") and not path.endswith("[*]") and objects and place.seen < objects:
-            share = place.seen / objects
-            text += f", in {share:.0%}" if share >= 0.005 else ", in <1%"
-        if place.types["array"]:
-            text += f", {_range(place)} elements"
-        if place.json_text and place.json_text >= 0.5 * place.types["string"]:
-            text += ", text of JSON"
-            if place.python_text:
-                text += f" ({_share(place.python_text / place.seen)} spelled as Python)"
-        if place.kinds and not place.too_many and (place.discriminates or len(place.kinds) <= 3):
-            text += self._kinds(place, masker)
-        elif place.types["string"] and place.longest:
-            text += f", {_range(place)} characters"
-        return text
+    def _said(self, path: Place, masker: Masker) -> str:
+        met, above = self.places[path], self.places.get(path[:-1])
+        text = "|".join(sorted(met.types, key=lambda name: (-met.types[name], name)))
+        seen, objects = met.types.total(), above.types["object"] if above is not None else 0
+        if not path[-1].endswith(("*", "[*]")) and seen < objects:
+            text += f", in {_share(seen / objects)}"
+        size = f"{met.smallest:,}" if met.smallest == met.largest else f"{met.smallest:,}-{met.largest:,}"
+        if met.types["array"]:
+            text += f", {size} elements"
+        if met.json_text and met.json_text >= 0.5 * met.types["string"]:
+            spelled = f" ({_share(met.python_text / seen)} spelled as Python)" if met.python_text else ""
+            text += f", text of JSON{spelled}"
+        if met.kinds and (met.discriminates or len(met.kinds) <= 3):
+            return f"{text}: {_kinds(met, met.kinds, masker)}"
+        return f"{text}, {size} characters" if met.types["string"] else text
 
-    def _kinds(self, place: Place, masker: Masker) -> str:
-        common = sorted(place.kinds.items(), key=lambda pair: (-pair[1], pair[0]))
-        total = place.kinds.total()
-        quoted = "'" if place.types["string"] else ""
-        shown = [f"{quoted}{masker.mask_field(place.key, kind)}{quoted}" for kind, _ in common[:10]]
-        if len(common) == 1:
-            return f": always {shown[0]}" if total > 1 else f": {shown[0]}"
-        shares = [f"{one} {_share(n / total)}" for one, (_, n) in zip(shown, common, strict=False)]
-        return f": {', '.join(shares)}" + (f", {len(common) - 10} more" if len(common) > 10 else "")
+
+def _children(path: Place, value: Any) -> Iterator[tuple[Place, Any, str]]:
+    if isinstance(value, dict) and is_table(value):
+        yield from (((*path, ".*"), inner, "") for inner in spread(list(value.values()), MAX_ELEMENTS))
+    elif isinstance(value, dict):
+        yield from (((*path, step(str(key))), inner, str(key)) for key, inner in value.items())
+    elif isinstance(value, list):
+        yield from (((*path, "[*]"), inner, "") for inner in spread(value, MAX_ELEMENTS))
+
+
+def _mirrored(rows: dict[Place, str]) -> dict[Place, Place]:
+    """Places below which all is as below another, and that one; the outermost alone."""
+    inside: dict[Place, list[tuple[Place, str]]] = defaultdict(list)
+    for path, row in rows.items():
+        for n in range(1, len(path)):
+            inside[path[:n]].append((path[n:], row.strip()))
+    first: dict[tuple[tuple[Place, str], ...], Place] = {}
+    found: dict[Place, Place] = {}
+    for path, below in inside.items():
+        same = first.setdefault(tuple(below), path) if len(below) >= _MIRRORED else path
+        if same != path and path in rows and not _is_inside(path, found):
+            found[path] = same
+    return found
+
+
+def _kinds(met: Met, kinds: Counter[str], masker: Masker) -> str:
+    common = sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0]))
+    total = kinds.total()
+    quoted = "'" if met.types["string"] else ""
+    shown = [f"{quoted}{masker.mask_field(met.key, kind)}{quoted}" for kind, _ in common[:10]]
+    if len(common) == 1:
+        return f"always {shown[0]}" if total > 1 else shown[0]
+    more = [f"{len(common) - 10} more"] * (len(common) > 10)
+    return ", ".join([f"{one} {_share(n / total)}" for one, (_, n) in zip(shown, common, strict=False)] + more)
+
+
+def _is_inside(path: Place, those: Mapping[Place, Any]) -> bool:
+    return any(path[:n] in those for n in range(1, len(path)))
+
+
+def is_below(path: Place, above: Place) -> bool:
+    """Does a path begin with another?"""
+    return path[: len(above)] == above
 
 
 def is_table(value: dict[str, Any]) -> bool:
     """An object whose keys are data: many of them, and all values objects (or lists) of the same make."""
     values = spread(list(value.values()), 50)
-    if values and all(str(key).isdigit() for key in value) and all(isinstance(inner, dict) for inner in values):
-        return True
-    if len(value) < _TABLE:
-        return False
-    if all(isinstance(inner, dict) for inner in values):
+    objects = all(isinstance(inner, dict) for inner in values)
+    digits = all(str(key).isdigit() for key in value)
+    if len(value) < _TABLE or (objects and digits):
+        return objects and digits and bool(values)
+    if objects:
         keys = Counter(key for inner in values for key in inner)
         common = sum(n >= 0.8 * len(values) for n in keys.values())
-        return common >= 1 and common >= 0.5 * (sum(keys.values()) / len(values))
-    if all(isinstance(inner, list) for inner in values):
-        return len(value) >= 4 * _TABLE
-    digits = sum(str(key).isdigit() for key in value)
-    return len(value) >= 8 * _TABLE or digits == len(value)
+        return common >= max(1, 0.5 * keys.total() / len(values))
+    lists = all(isinstance(inner, list) for inner in values)
+    return len(value) >= (4 if lists else 8) * _TABLE or (digits and not lists)
 
 
 def spread(items: Sequence[Any], most: int) -> list[Any]:
@@ -245,10 +218,8 @@ def spread(items: Sequence[Any], most: int) -> list[Any]:
     [0, 3, 6]
     """
     n = len(items)
-    if n <= most:
-        return list(items)
-    if most <= 1:
-        return [items[0]] if most == 1 else []
+    if n <= most or most < 2:
+        return list(items[:most])
     return [items[round(i * (n - 1) / (most - 1))] for i in range(most)]
 
 
@@ -267,41 +238,9 @@ def step(key: str) -> str:
 
 def type_name(value: Any) -> str:
     """The JSON type of a value."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, dict):
-        return "object"
-    return "array" if isinstance(value, list) else "number"
+    names = {"NoneType": "null", "bool": "boolean", "str": "string", "dict": "object", "list": "array"}
+    return names.get(type(value).__name__, "number")
 
 
 def _share(share: float) -> str:
     return f"{share:.0%}" if share >= 0.005 else "<1%"
-
-
-def _last(path: str) -> str:
-    parent = _parent(path)
-    return path[len(parent) :]
-
-
-def _depth(path: str) -> int:
-    n = 0
-    while path := _parent(path):
-        n += 1
-    return n
-
-
-def _parent(path: str) -> str:
-    if path.endswith("[*]"):
-        return path[:-3]
-    if path.endswith('"]'):
-        return path[: path.rindex('["')]
-    return path.rpartition(".")[0]
-
-
-def _range(place: Place) -> str:
-    low = max(place.shortest, 0)
-    return f"{low:,}" if low == place.longest else f"{low:,}-{place.longest:,}"

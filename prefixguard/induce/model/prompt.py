@@ -13,7 +13,7 @@ from prefixguard.induce.model.reference import reference
 from prefixguard.stepview import canonical
 
 #: Version of the wording; a transcript names it.
-PROMPT_VERSION = "3"
+PROMPT_VERSION = "4"
 
 Message = dict[str, str]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -39,21 +39,8 @@ def reference() -> str:
         lines.append(f"- `{name}`{required}: {_said(part, nested=False)}")
         lines += [f"  - {line}" for line in _properties(part)]
     lines += ["", "## container (`files`: globs; ** any folders, * within a name, {a,b} either)"]
-    told: set[str] = set()
-    for one in parts["container"]["anyOf"]:
-        if "properties" in one and one["properties"]["format"]["const"] != "scores":
-            runs = str(one["properties"].get("runs", {}).get("description", ""))
-            inside = "; ".join(_properties(one, skip=("format", "runs") if runs in told else ("format",)))
-            inside += "; `runs` as above" if runs in told else ""
-            told.add(runs or "none")
-            lines.append(f"- `{one['properties']['format']['const']}`: {one['description']} {inside}".rstrip())
-    lines += ["", "## events: a path, or one of these"]
-    forms = [one for one in parts["events"]["anyOf"] if "properties" in one]
-    shared = set.intersection(*(set(one["properties"]) for one in forms))
-    for one in forms:
-        lines.append(f"- {one['description']} {'; '.join(_properties(one, skip=tuple(shared)))}".rstrip())
-    keys = {name: forms[0]["properties"][name] for name in forms[0]["properties"] if name in shared}
-    lines.append("- and in each: " + "; ".join(_properties({"properties": keys})))
+    lines += _forms(parts["container"]["anyOf"])
+    lines += ["", "## events: a path, or one of these (keys of the first fit all)", *_forms(parts["events"]["anyOf"])]
     lines += ["", "## Paths", parts["path"]["description"], "", "## Values", parts["value"]["description"]]
     for name, part in parts.items():
         if name.startswith("value_"):
@@ -73,6 +60,20 @@ def reference() -> str:
     return "\n".join(lines)
 
 
+def _forms(forms: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """A line a form; what a key is, is said where it is met first."""
+    told: set[str] = set()
+    for one in forms:
+        name = one.get("properties", {}).get("format", {}).get("const")
+        if "properties" not in one or name == "scores":
+            continue
+        new = {key: part for key, part in one["properties"].items() if str(part) not in told and key != "format"}
+        again = [f"`{key}`" for key in one["properties"] if key not in (*new, "format", *_EVERYWHERE)]
+        keys = [*_properties({"properties": new}), *[f"{', '.join(again)} as above"] * (0 < len(again) < 4)]
+        told |= set(map(str, new.values()))
+        yield f"- {f'`{name}`: ' if name else ''}{one['description']} {'; '.join(keys)}".rstrip()
+
+
 def _properties(part: dict[str, Any], skip: tuple[str, ...] = ()) -> Iterator[str]:
     for name, inner in part.get("properties", {}).items():
         if name in skip or name in _EVERYWHERE:
@@ -84,18 +85,13 @@ def _properties(part: dict[str, Any], skip: tuple[str, ...] = ()) -> Iterator[st
 def _said(part: dict[str, Any], nested: bool = True) -> str:
     """What the schema says of a part, in a sentence: its description, or the choices it has."""
     said = str(part.get("description", ""))
-    choices = part.get("enum")
-    if choices is None:
-        choices = next((one["enum"] for one in part.get("anyOf", ()) if isinstance(one, dict) and "enum" in one), None)
-    if choices is not None and not all(str(choice) in said for choice in choices):
+    choices = next((one["enum"] for one in (part, *part.get("anyOf", ())) if "enum" in one), ())
+    if not all(str(choice) in said for choice in choices):
         named = " | ".join(json.dumps(choice) for choice in choices)
         said = f"{named}. {said}".rstrip(". ") + "."
     inner = part.get("properties")
     if inner and nested:
         said = f"{said} {{{'; '.join(_properties(part))}}}".strip()
-    if not said and "$ref" in part:
-        kind = part["$ref"].rpartition("/")[2]
-        said = {"value": "a value", "test": "a test", "when": "a condition", "regex": "RE2", "path": "a path"}.get(
-            kind, ""
-        )
-    return said
+    kind = str(part.get("$ref", "")).rpartition("/")[2]
+    names = {"value": "a value", "test": "a test", "when": "a condition", "regex": "RE2", "path": "a path"}
+    return said or names.get(kind, "")

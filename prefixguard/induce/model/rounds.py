@@ -2,30 +2,75 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import ConfigError, EndpointError
 from prefixguard.escalate import Chat, Endpoint, Masker, Reply
-from prefixguard.induce.model.feedback import feedback
-from prefixguard.induce.model.model_result import ModelResult
-from prefixguard.induce.model.pack import Pack, sample_pack
+from prefixguard.induce.model.pack import sample_pack
 from prefixguard.induce.model.prompt import PROMPT_VERSION, first_messages, next_messages
-from prefixguard.induce.model.reply import ANSWER_SCHEMA, Answer, is_refusal, read_answer
+from prefixguard.induce.model.reply import ANSWER_SCHEMA, Answer, read_answer
 from prefixguard.induce.model.screening import Screened, screen
-from prefixguard.induce.model.transcript import Transcript
-from prefixguard.induce.model.trial import Trial, failed, try_apart
-from prefixguard.induce.proposal import LeftOut, Proposal
+from prefixguard.induce.model.trial import Trial, failed, feedback, try_apart
+from prefixguard.induce.proposal import LeftOut, Proposal, Usage
 from prefixguard.induce.samples import Samples
+from prefixguard.results import fields_of
 from prefixguard.stepview import canonical
 from prefixguard.trace import is_read_once
 
 MOST_ROUNDS = 20
+#: Characters of an answer without a spec that the model is shown again.
+_SHOWN_AGAIN = 8_000
+_NOT_WAIVED = (
+    "`waived` was taken out: only the user may waive a refusal. Read a narrower path, cut out what gives the outcome "
+    "away, or leave the field out."
+)
 
 #: Compiles a spec and runs it on the samples: (spec, source, labels, seconds).
 Try = Callable[[Mapping[str, Any], str, str | None, float], Trial]
+Messages = list[dict[str, str]]
+
+
+class Transcript:
+    """What was asked and answered, in order: messages, faults, scores, times, tokens. Every text is masked before it is
+    kept, and the key of the endpoint is never among them."""
+
+    def __init__(self, masker: Masker) -> None:
+        """masker: what masks; it knows the key of the endpoint."""
+        self.masker = masker
+        self.entries: list[dict[str, Any]] = []
+        self.begin = time.monotonic()
+
+    def add(self, kind: str, **what: Any) -> None:
+        """One entry. kind: start, message, reply, trial, failure or end."""
+        seconds = round(time.monotonic() - self.begin, 3)
+        self.entries.append({"kind": kind, "seconds": seconds, **self.masker.mask_all(what)})
+
+    def to_jsonl(self) -> str:
+        """One JSON object a line."""
+        return "".join(json.dumps(entry, ensure_ascii=False, default=str) + "\n" for entry in self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResult:
+    """What came of asking a model.
+
+    proposal: the best spec that compiles; None where there was none. ok: the checks found no error in it; otherwise it
+    must not be frozen as it is. why: a sentence: which proposal won and by what, or why there is none. trial: what the
+    checks said of the winner. waivers: what it asked to have waived, a sentence each, for the person to decide.
+    """
+
+    proposal: Proposal | None
+    ok: bool
+    why: str
+    transcript: Transcript
+    trial: Trial | None
+    usage: Usage
+    waivers: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -36,6 +81,17 @@ class _Round:
     trial: Trial
     shown: str  # the answer as it is shown to the model again
 
+    @property
+    def ok(self) -> bool:
+        return self.trial.report.ok and not self.screened.faults
+
+    @property
+    def rank(self) -> tuple[bool, bool, int, float, float]:
+        """Better ones are greater: compiled, without errors, with fewer, by score, by text that reaches records."""
+        report = self.trial.report
+        score = report.score() if self.ok else 0.0
+        return self.trial.compiled, self.ok, -self.trial.errors, score, float(report.figures.get("coverage", 0.0))
+
 
 def propose_with_model(
     samples: Samples,
@@ -44,10 +100,10 @@ def propose_with_model(
     name: str,
     rounds: int = 4,
     pack_tokens: int = 12_000,
-    hints: Mapping[str, str] | None = None,
-    seed_spec: Mapping[str, Any] | None = None,
+    hints: Mapping[str, str] = MappingProxyType({}),
+    draft: Mapping[str, Any] | None = None,
     labels: str | None = None,
-    allow_waivers: bool = False,
+    waive: Mapping[str, str] = MappingProxyType({}),
     mask: bool = True,
     deadline: float = 1800.0,
     trial_seconds: float = 120.0,
@@ -57,9 +113,9 @@ def propose_with_model(
     """Asks the model for a spec, up to `rounds` times, and gives the best one back. Nothing is written.
 
     name: of the adapter; what the model calls it does not count. hints: paths that the user has fixed, by field.
-    seed_spec: an offline proposal to show as a draft. labels: a file of outcomes. allow_waivers: let the model waive
-    refusals (the user has said so). mask: mask likely secrets in what the model is shown. deadline: seconds for
-    everything; trial_seconds: for running one spec on the samples. listen: told what goes on, a line at a time.
+    draft: a spec to start from. labels: a file of outcomes. waive: what the user waives, by place. mask: mask likely
+    secrets in what the model is shown. deadline: seconds for everything; trial_seconds: for running one spec on the
+    samples. listen: told what goes on, a line at a time.
 
     Whatever the server does becomes a result, never an exception. ConfigError for options out of range and for a
     missing key; MissingExtraError without the packages.
@@ -71,257 +127,178 @@ def propose_with_model(
     chat = Chat(endpoint, ANSWER_SCHEMA)
     masker = Masker(chat.secrets, mask=mask)
     pack = sample_pack(samples, pack_tokens, masker)
-    talk = _Talk(
-        samples, chat, masker, pack, name, dict(hints or {}), labels, allow_waivers, trial_seconds, try_spec, listen
+    transcript = Transcript(masker if masker.is_on else Masker(chat.secrets))
+    transcript.add(
+        "start",
+        prompt=PROMPT_VERSION,
+        endpoint=endpoint.shown,
+        samples=samples.source,
+        files=len(samples.files),
+        pack={"tokens": pack.tokens, "files": list(pack.files), "cut": list(pack.cut), "masked": dict(pack.masked)},
+        hints=dict(hints),
+        rounds=rounds,
     )
-    return talk.run(rounds, deadline, seed_spec)
+
+    def judge(spec: Mapping[str, Any], left: float) -> tuple[Screened, Trial]:
+        screened = screen(spec, samples, name=name, hints=hints, waive=waive)
+        if screened.spec is None:
+            return Screened(None, (), screened.waivers), failed("limits", screened.faults[0])
+        talk.tell(f"running the proposal on {len(samples.files)} file(s)")
+        seconds = min(trial_seconds, max(left, 1.0))
+        return screened, try_spec(screened.spec, samples.source, labels, seconds)
+
+    talk = _Talk(chat, masker, transcript, judge, listen if listen is not None else lambda _: None)
+    return talk.run(first_messages(pack, hints, draft), rounds, deadline)
 
 
+@dataclass(slots=True)
 class _Talk:
-    """One conversation."""
+    """One conversation. judge: screens and tries a spec in the seconds that are left."""
 
-    def __init__(
-        self,
-        samples: Samples,
-        chat: Chat,
-        masker: Masker,
-        pack: Pack,
-        name: str,
-        hints: dict[str, str],
-        labels: str | None,
-        allow_waivers: bool,
-        trial_seconds: float,
-        try_spec: Try,
-        listen: Callable[[str], None] | None,
-    ) -> None:
-        self.samples, self.chat, self.pack, self.name, self.hints = samples, chat, pack, name, hints
-        self.labels, self.allow_waivers = labels, allow_waivers
-        self.trial_seconds, self.try_spec = trial_seconds, try_spec
-        self.listen = listen if listen is not None else lambda _: None
-        self.masker = masker
-        self.transcript = Transcript(masker if masker.is_on else Masker(chat.secrets))
-        self.begin = time.monotonic()
-        self.tokens_in = self.tokens_out = self.read = 0
-        self.estimated = False
+    chat: Chat
+    masker: Masker
+    transcript: Transcript
+    judge: Callable[[Mapping[str, Any], float], tuple[Screened, Trial]]
+    tell: Callable[[str], None]
+    replies: list[Reply] = field(default_factory=list)
+    waivers: dict[str, None] = field(default_factory=dict)
 
-    def run(self, rounds: int, deadline: float, seed_spec: Mapping[str, Any] | None) -> ModelResult:
-        endpoint = self.chat.endpoint
-        first = first_messages(self.pack, self.hints, seed_spec)
-        self.transcript.add(
-            "start",
-            prompt=PROMPT_VERSION,
-            endpoint=endpoint.shown,
-            samples=self.samples.source,
-            files=len(self.samples.files),
-            pack={
-                "tokens": self.pack.tokens,
-                "files": list(self.pack.files),
-                "cut": list(self.pack.cut),
-                "masked": dict(self.pack.masked),
-            },
-            hints=self.hints,
-            rounds=rounds,
-        )
+    def run(self, first: Messages, rounds: int, deadline: float) -> ModelResult:
         for message in first:
             self.transcript.add("message", **message)
         best: _Round | None = None
         messages = first
-        stop = f"{rounds} round(s) were asked for"
-        seen: set[str] = set()
+        seen: list[dict[str, Any]] = []
         for number in range(1, rounds + 1):
-            left = deadline - (time.monotonic() - self.begin)
+            left = deadline - (time.monotonic() - self.transcript.begin)
             if left <= 0:
-                stop = f"the time of {deadline:g} s was up"
-                break
+                return self._result(best, f"the time of {deadline:g} s was up")
             try:
                 reply = self._ask(messages, number, left)
             except EndpointError as exc:
-                stop = self.transcript.clean(str(exc))
-                self.transcript.add("failure", what=stop)
-                self.listen(stop)
-                break
-            now = self._judge(number, reply, left)
-            is_better = best is None or now.trial.rank > best.trial.rank
-            before = best
-            if best is None or is_better or _is_as_good(now, best):
+                self.transcript.add("failure", what=str(exc))
+                self.tell(self._clean(str(exc)))
+                return self._result(best, str(exc))
+            now, before = self._judged(number, reply, left), best
+            spec = now.screened.spec
+            is_better = best is None or now.rank > best.rank
+            # of two as good the later one, written by who had seen what the one before became
+            if best is None or is_better or (now.rank == best.rank and spec not in (None, *seen)):
                 best = now
-            self._report(now, best is now)
-            if is_refusal(now.answer.fault):
-                stop = str(now.answer.fault)
-                break
-            done = _finished(now, before, is_better)
-            again = canonical(now.screened.spec) if now.screened.spec is not None else ""
-            if again and again in seen:
-                done = done or "the model gave the same spec again"
-            seen.add(again)
-            if done is not None:
-                stop = done
-                break
+            self._note(now, is_best=best is now)
+            if now.answer.is_refusal:
+                return self._result(best, now.answer.fault)
+            if now.trial.is_clean and not now.screened.faults:
+                return self._result(best, "the checks found nothing more that another spec would mend")
+            if before is not None and before.ok and not is_better:
+                return self._result(best, "the score did not improve and there was no error")
+            if spec in seen:
+                return self._result(best, "the model gave the same spec again")
+            seen += [spec] if spec is not None else []
             messages = self._next(first, now, best)
-        return self._result(best, stop)
+        return self._result(best, f"{rounds} round(s) were asked for")
 
-    def _ask(self, messages: list[dict[str, str]], number: int, left: float) -> Reply:
+    def _clean(self, text: str) -> str:
+        return self.transcript.masker.mask(text)
+
+    def _ask(self, messages: Messages, number: int, left: float) -> Reply:
         if number > 1:
             self.transcript.add("message", **messages[-1])
-        self.listen(f"round {number}: asking {self.chat.endpoint.shown}")
-        reply = self.chat.ask(messages, self.listen, left)
-        self.read += 1
-        self.tokens_in += reply.tokens_in
-        self.tokens_out += reply.tokens_out
-        self.estimated |= reply.estimated
-        self.transcript.add(
-            "reply",
-            round=number,
-            content=reply.text,
-            finish=reply.finish,
-            refusal=reply.refusal,
-            model=reply.model,
-            tokens=[reply.tokens_in, reply.tokens_out],
-            estimated=reply.estimated,
-            took=round(reply.seconds, 3),
-            attempts=reply.attempts,
-            remarks=list(reply.notes),
-        )
+        self.tell(f"round {number}: asking {self.chat.endpoint.shown}")
+        reply = self.chat.ask(messages, self.tell, left)
+        self.replies.append(reply)
+        said = fields_of(replace(reply, logprobs=()))
+        said |= {"content": said.pop("text"), "took": round(said.pop("seconds"), 3)}
+        self.transcript.add("reply", round=number, **said)
         return reply
 
-    def _judge(self, number: int, reply: Reply, left: float) -> _Round:
-        answer = read_answer(reply.text, reply.finish, reply.refusal)
+    def _judged(self, number: int, reply: Reply, left: float) -> _Round:
+        answer = read_answer(reply)
+        shown = self.masker.mask(reply.text[:_SHOWN_AGAIN])
         if answer.spec is None:
-            return _Round(
-                number,
-                answer,
-                Screened(None),
-                failed("answer", answer.fault or "no spec"),
-                self.masker.mask(reply.text[:2000]),
-            )
-        screened = screen(answer.spec, self.samples, name=self.name, hints=self.hints, allow_waivers=self.allow_waivers)
-        if screened.spec is None:
-            short = "(a spec that was refused as a whole)"
-            return _Round(number, answer, replace(screened, faults=()), failed("limits", screened.faults[0]), short)
-        blocking = [fault for fault in screened.faults if not fault.startswith("`waived`")]
-        if any("too costly" in fault or "regular expression of" in fault for fault in blocking):
-            trial = failed("limits", blocking[0])
-        else:
-            self.listen(f"round {number}: running the proposal on {len(self.samples.files)} file(s)")
-            trial = self.try_spec(
-                screened.spec, self.samples.source, self.labels, min(self.trial_seconds, max(left, 1.0))
-            )
-        if blocking:  # what the screen found is an error too, whatever the checks say
-            trial = replace(trial, ok=False, score=0.0)
-        return _Round(number, answer, screened, trial, canonical({"notes": list(answer.notes), "spec": screened.spec}))
+            return _Round(number, answer, Screened(None), failed("answer", answer.fault), shown)
+        screened, trial = self.judge(answer.spec, left)
+        for waiver in screened.waivers:
+            path, reason = (self._clean(str(waiver.get(key)))[:150] for key in ("path", "reason"))
+            asks = f"{self.chat.endpoint.model} asks to waive {path}: {reason}"
+            self.waivers[f"{asks}. Not done; if it is harmless: --waive '{path}=REASON'"] = None
+        if screened.spec is not None:
+            shown = canonical({"notes": list(answer.notes), "spec": screened.spec})
+        return _Round(number, answer, screened, trial, shown)
 
-    def _report(self, now: _Round, is_better: bool) -> None:
-        trial = now.trial
-        said = (
-            f"round {now.number}: score {trial.score:.3f}, {trial.errors} error(s), {trial.warnings} warning(s)"
-            if trial.compiled
-            else f"round {now.number}: no adapter: {trial.faults[0].what[:200] if trial.faults else ''}"
-        )
-        self.listen(self.transcript.clean(said))
+    def _note(self, now: _Round, is_best: bool) -> None:
+        report = now.trial.report
+        if now.trial.compiled:
+            warnings = sum(one.severity == "warning" for one in report.findings)
+            said = f"score {now.rank[3]:.3f}, {now.trial.errors} error(s), {warnings} warning(s)"
+        else:
+            said = f"no adapter: {report.findings[0].what[:200]}"
+        self.tell(self._clean(f"round {now.number}: {said}"))
         self.transcript.add(
             "trial",
             round=now.number,
-            compiled=trial.compiled,
-            ok=trial.ok,
-            score=round(trial.score, 6),
-            best=is_better,
+            compiled=now.trial.compiled,
+            ok=now.ok,
+            score=round(now.rank[3], 6),
+            best=is_best,
             screened=list(now.screened.faults),
-            waivers=list(now.screened.waivers),
-            faults=[{"check": f.check, "severity": f.severity, "where": f.where, "what": f.what} for f in trial.faults],
-            figures=dict(trial.figures),
+            waivers=[dict(one) for one in now.screened.waivers],
+            faults=[one.to_dict() for one in now.trial.faults],
+            figures=dict(report.figures),
             notes=list(now.answer.notes),
         )
 
-    def _next(self, first: list[dict[str, str]], now: _Round, best: _Round) -> list[dict[str, str]]:
+    def _next(self, first: Messages, now: _Round, best: _Round) -> Messages:
         """Goes on from the best proposal; where the last one was worse, says so and why."""
-        remark = ""
+        remark, base = "", now
         if best is not now and best.trial.compiled:
-            worse = feedback(replace(now.trial, preview=""), now.screened.faults, self.masker).split("\n")[0]
-            remark = f"Your last change made it worse and was dropped ({worse[:300]}). Go on from the spec above."
-        base = best if best.trial.compiled else now
-        return next_messages(first, base.shown, feedback(base.trial, base.screened.faults, self.masker), remark)
+            base = best
+            worse = self._faults_of(now).split("\n")[0][:300]
+            remark = f"Your last change made it worse and was dropped ({worse}). Go on from the spec above."
+        return next_messages(first, base.shown, self._faults_of(base), remark)
+
+    def _faults_of(self, one: _Round) -> str:
+        not_waived = (_NOT_WAIVED,) if one.screened.waivers else ()
+        return feedback(one.trial, (*one.screened.faults, *not_waived), self.masker)
 
     def _result(self, best: _Round | None, stop: str) -> ModelResult:
-        proposal, trial = None, None
-        ok = False
-        if best is not None and best.trial.compiled and best.screened.spec is not None:
-            trial, ok = best.trial, best.trial.ok
-            proposal = self._proposal(best)
-            state = (
-                "without errors" if ok else f"with {max(trial.errors, 1)} error(s), so it must not be frozen as it is"
-            )
-            why = f"the proposal of round {best.number} won, {state}, score {trial.score:.3f}; stopped: {stop}"
+        won = best if best is not None and best.trial.compiled else None
+        if won is not None:
+            errors = max(won.trial.errors, 1)
+            state = "without errors" if won.ok else f"with {errors} error(s), so it must not be frozen as it is"
+            why = f"the proposal of round {won.number} won, {state}, score {won.rank[3]:.3f}; stopped: {stop}"
         elif best is not None:
-            fault = best.trial.faults[0].what if best.trial.faults else "no spec"
-            why = f"no proposal was an adapter ({fault[:300]}); stopped: {stop}"
+            why = f"no proposal was an adapter ({best.trial.report.findings[0].what[:300]}); stopped: {stop}"
         else:
             why = f"no proposal: {stop}"
-        why = self.transcript.clean(why)
-        seconds = time.monotonic() - self.begin
-        cost = self.chat.endpoint.cost(self.tokens_in, self.tokens_out)
-        self.transcript.add(
-            "end",
-            why=why,
-            ok=ok,
-            sha256=trial.sha256 if trial is not None else None,
-            rounds=self.read,
-            tokens=[self.tokens_in, self.tokens_out],
-            estimated=self.estimated,
-            cost=cost,
+        why = self._clean(why)
+        tokens_in = sum(reply.tokens_in for reply in self.replies)
+        tokens_out = sum(reply.tokens_out for reply in self.replies)
+        endpoint = self.chat.endpoint
+        usage = Usage(
+            endpoint.model,
+            len(self.replies),
+            tokens_in,
+            tokens_out,
+            endpoint.cost(tokens_in, tokens_out),
+            estimated=any(reply.estimated for reply in self.replies),
         )
-        result = ModelResult(
-            proposal,
-            ok,
+        sha256 = won.trial.report.sha256 if won is not None else None
+        self.transcript.add("end", ok=won is not None and won.ok, sha256=sha256, **{**fields_of(usage), "why": why})
+        self.tell(str(usage))
+        return ModelResult(
+            self._proposal(won) if won is not None else None,
+            won is not None and won.ok,
             why,
             self.transcript,
-            trial,
-            self.pack,
-            self.read,
-            self.tokens_in,
-            self.tokens_out,
-            cost,
-            self.estimated,
-            seconds,
+            won.trial if won is not None else None,
+            usage,
+            tuple(self.waivers),
         )
-        self.listen(result.bill)
-        return result
 
-    def _proposal(self, best: _Round) -> Proposal:
-        spec = best.screened.spec or {}
-        model = self.chat.endpoint.model
+    def _proposal(self, won: _Round) -> Proposal:
+        spec, model = won.screened.spec or {}, self.chat.endpoint.model
         hidden = [one if isinstance(one, str) else canonical(one) for one in spec.get("hidden", [])]
-        notes = [f"{model} says: {self.transcript.clean(note)}" for note in best.answer.notes]
-        for waiver in best.screened.waivers:
-            said = self.transcript.clean(f"{waiver.get('path')}: {waiver.get('reason')}")[:300]
-            notes.append(f"{model} asked to waive {said}" + ("" if self.allow_waivers else " (not done)"))
-        return Proposal(
-            spec=spec,
-            left_out=tuple(
-                LeftOut(path, f"hidden: {model} says it is not there while a run is live") for path in hidden
-            ),
-            notes=tuple(notes),
-            origin=model,
-            score=best.trial.score,
-            extra={
-                "prompt": PROMPT_VERSION,
-                "round": best.number,
-                "waivers_asked": [dict(one) for one in best.screened.waivers],
-            },
-        )
-
-
-def _is_as_good(now: _Round, best: _Round) -> bool:
-    """Another spec of the same rank: written by who had seen what the one before became."""
-    return now.trial.rank == best.trial.rank and now.trial.compiled and now.screened.spec != best.screened.spec
-
-
-def _finished(now: _Round, before: _Round | None, is_better: bool) -> str | None:
-    """Why no further round is needed; None where one is."""
-    if now.trial.is_clean and not now.screened.faults:
-        return "the checks found nothing more"
-    if before is not None and before.trial.ok and not is_better:
-        return "the score did not improve and there was no error"
-    return None
-
-
-__all__ = ["ModelResult", "Try", "propose_with_model"]
+        said = f"hidden: {model} says it is not there while a run is live"
+        notes = tuple(f"{model} says: {self._clean(note)}" for note in won.answer.notes)
+        return Proposal(spec, left_out=tuple(LeftOut(path, said) for path in hidden), notes=notes, origin=model)

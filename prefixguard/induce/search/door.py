@@ -114,7 +114,7 @@ def _finished(best: Scored, evidence: Evidence, name: str, hints: Mapping[str, s
     read, unread = steps_told(spec, evidence, best.judgement.total, best.candidate.why)
     mapped, left_out = (*read, *mapped, *part.mapped), (*unread, *left_out, *part.left_out)
     choices = (*_of_steps(best, spec, evidence, ask), *part.choices)
-    return Proposal(spec, mapped, left_out, choices, tuple(notes), "offline", None)
+    return Proposal(spec, mapped, left_out, choices, tuple(notes))
 
 
 def _of_steps(best: Scored, spec: Mapping[str, Any], evidence: Evidence, ask: Asker) -> tuple[Choice, ...]:

@@ -40,8 +40,8 @@ def test_kept_answers_end_with_the_same_adapter(name: str) -> None:
         endpoint = Endpoint("played", server.url, timeout=30.0, max_retries=0)
         result = propose_with_model(open_samples(folder), endpoint, name=kept["samples"], try_spec=tried_here)
     assert result.ok and result.proposal is not None and result.trial is not None, result.why
-    assert result.rounds == len(server.requests) == len(kept["rounds"])
-    assert result.proposal.extra["round"] == kept["won"] and result.trial.sha256 == kept["adapter"]
+    assert result.usage.rounds == len(server.requests) == len(kept["rounds"])
+    assert f"round {kept['won']} won" in result.why and result.trial.report.sha256 == kept["adapter"]
     first, *later = server.requests
     assert [message["role"] for message in first["messages"]] == kept["rounds"][0]["request"]["roles"]
     assert all("# The spec was run on all samples" in request["messages"][-1]["content"] for request in later)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ from model_server import (
     whole,
 )
 
+from prefixguard.escalate import Masker
+from prefixguard.induce.checks import Finding
 from prefixguard.induce.model import Endpoint, ModelResult, propose_with_model
-from prefixguard.induce.model.trial import Trial, try_here
+from prefixguard.induce.model.trial import Trial, feedback, try_here
 from prefixguard.induce.samples import open_samples
 from prefixguard.stepview import Adapter
 
@@ -55,12 +58,13 @@ def test_a_good_model_is_done_in_one_round(folder: Path, good: dict[str, Any]) -
         result = ask(server, folder, listen=told.append)
     assert result.ok, result.trial
     assert result.proposal is not None
-    assert (result.rounds, result.tokens_in, result.tokens_out, result.estimated) == (1, 1000, 100, False)
+    usage = result.usage
+    assert (usage.rounds, usage.tokens_in, usage.tokens_out, usage.estimated) == (1, 1000, 100, False)
     assert len(server.requests) == 1
     assert (result.proposal.spec["name"], result.proposal.spec["version"]) == ("booking", "1.0.0")
     assert result.proposal.notes == ("played says: clear enough",)
     assert "round 1 won, without errors" in result.why
-    assert told[-1] == result.bill and "cost unknown" in result.bill
+    assert told[-1] == str(result.usage) and "cost unknown" in str(result.usage)
     assert Adapter(result.proposal.spec).name == "booking"
 
 
@@ -71,15 +75,17 @@ def test_the_trial_in_a_process_of_its_own_says_the_same(folder: Path, good: dic
         result = ask(server, folder, try_spec=try_apart)
     here = try_here(result.proposal.spec if result.proposal else {}, str(folder))
     assert result.ok and result.trial is not None
-    for name in ("compiled", "ok", "score", "faults", "fields", "preview", "sha256"):
-        assert getattr(result.trial, name) == getattr(here, name), name
+    assert (result.trial.compiled, result.trial.preview) == (here.compiled, here.preview)
+    there, report = result.trial.report, here.report
+    assert (there.ok, there.score(), there.findings) == (report.ok, report.score(), report.findings)
+    assert (there.fields, there.sha256) == (report.fields, report.sha256)
 
 
 def test_a_bad_expression_is_mended_in_the_second_round(folder: Path, good: dict[str, Any]) -> None:
     bad = {**good, "status": [{"when": {"result": {"re": "(?=error)x"}}, "is": "error"}]}
     with model_server(says(answer(bad)), says(answer(good))) as server:
         result = ask(server, folder)
-    assert result.ok and result.rounds == 2
+    assert result.ok and result.usage.rounds == 2
     said = server.requests[1]["messages"][-1]["content"]
     assert "(?=error)x" in said and "RE2" in said and "look-around" in said
 
@@ -88,14 +94,14 @@ def test_cost_is_told_where_prices_are_known(folder: Path, good: dict[str, Any])
     with model_server(says(answer(good))) as server:
         endpoint = Endpoint("played", server.url, price_in=2.0, price_out=10.0)
         result = propose_with_model(open_samples(folder), endpoint, name="x", try_spec=tried_here)
-    assert result.cost == pytest.approx((1000 * 2 + 100 * 10) / 1e6)
-    assert "cost 0.0030" in result.bill
+    assert result.usage.cost == pytest.approx((1000 * 2 + 100 * 10) / 1e6)
+    assert "cost 0.0030" in str(result.usage)
 
 
 def test_usage_that_the_server_does_not_count_is_estimated(folder: Path, good: dict[str, Any]) -> None:
     with model_server(says(answer(good), usage=False)) as server:
         result = ask(server, folder)
-    assert result.estimated and result.tokens_in > 3000 and "about " in result.bill
+    assert result.usage.estimated and result.usage.tokens_in > 3000 and "about " in str(result.usage)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +136,7 @@ def test_a_bad_answer_is_told_and_asked_again(
     with model_server(says(text, finish), says(answer(good))) as server:
         result = ask(server, folder)
     assert said in server.requests[1]["messages"][-1]["content"]
-    assert result.ok and result.rounds == 2
+    assert result.ok and result.usage.rounds == 2
 
 
 @pytest.mark.parametrize(
@@ -176,7 +182,7 @@ def test_a_reply_of_ten_megabytes_is_not_read_to_its_end(folder: Path, good: dic
 def test_passing_failures_are_tried_again(folder: Path, good: dict[str, Any], first: Play) -> None:
     with model_server(first, first, says(answer(good))) as server:
         result = ask(server, folder, retries=3)
-    assert result.ok and result.rounds == 1 and len(server.requests) == 3
+    assert result.ok and result.usage.rounds == 1 and len(server.requests) == 3
 
 
 def test_failures_that_do_not_pass_end_it(folder: Path) -> None:
@@ -267,8 +273,9 @@ def test_a_waiver_is_the_users_to_give(folder: Path, good: dict[str, Any]) -> No
         result = ask(server, folder, rounds=2)
         assert not result.ok and result.proposal is None
         assert "only the user may waive" in server.requests[1]["messages"][-1]["content"]
-        allowed = ask(server, folder, rounds=1, allow_waivers=True)
-    assert allowed.proposal is not None and allowed.proposal.spec["waived"] == good["waived"]
+        allowed = ask(server, folder, rounds=1, waive={"$.verdict": "said live"})
+    assert allowed.proposal is not None
+    assert allowed.proposal.spec["waived"] == [{"path": "$.verdict", "reason": "said live"}]
 
 
 def test_waivers_that_were_asked_for_are_told(folder: Path, good: dict[str, Any]) -> None:
@@ -276,7 +283,9 @@ def test_waivers_that_were_asked_for_are_told(folder: Path, good: dict[str, Any]
     with model_server(says(answer(good))) as server:
         result = ask(server, folder, rounds=1)
     assert result.proposal is not None and "waived" not in result.proposal.spec
-    assert result.proposal.notes == ("played asked to waive @.text: harmless (not done)",)
+    assert result.waivers == (
+        "played asks to waive @.text: harmless. Not done; if it is harmless: --waive '@.text=REASON'",
+    )
 
 
 @pytest.mark.parametrize(
@@ -325,7 +334,7 @@ def test_a_million_rules_are_not_compiled(folder: Path, good: dict[str, Any]) ->
     good["rules"] = [{"emit": "skip"}] * 5_000
     with model_server(says(answer(good))) as server, at_most(4):
         result = ask(server, folder, rounds=1)
-    assert "at most 80" in result.why
+    assert "more than 5,000 values" in result.why
 
 
 def test_budgets_are_not_the_models_to_set(folder: Path, good: dict[str, Any]) -> None:
@@ -373,7 +382,7 @@ def test_a_trial_that_takes_too_long_is_ended(folder: Path, good: dict[str, Any]
     from prefixguard.induce.model.trial import try_apart
 
     trial = try_apart(good, str(folder), None, 0.0)
-    assert not trial.compiled and "was ended" in trial.faults[0].what
+    assert not trial.compiled and "was ended" in trial.report.findings[0].what
 
 
 # -- rounds
@@ -403,7 +412,7 @@ def test_a_server_that_dies_later_leaves_the_best_so_far(folder: Path, good: dic
     lossy = {**good, "rules": [*good["rules"][:3], {"emit": "skip"}]}
     with model_server(says(answer(lossy)), fails(500)) as server:
         result = ask(server, folder)
-    assert result.proposal is not None and "500" in result.why and result.rounds == 1
+    assert result.proposal is not None and "500" in result.why and result.usage.rounds == 1
 
 
 def test_hints_are_held_to(folder: Path, good: dict[str, Any]) -> None:
@@ -412,12 +421,12 @@ def test_hints_are_held_to(folder: Path, good: dict[str, Any]) -> None:
         result = ask(server, folder, hints={"task": "$.job", "tool": "@.does"})
     assert "- task: `$.job`" in server.requests[0]["messages"][1]["content"]
     assert "the user fixed task = $.job" in server.requests[1]["messages"][-1]["content"]
-    assert result.ok and result.rounds == 2
+    assert result.ok and result.usage.rounds == 2
 
 
 def test_a_draft_is_shown(folder: Path, good: dict[str, Any]) -> None:
     with model_server(says(answer(good))) as server:
-        ask(server, folder, seed_spec=good)
+        ask(server, folder, draft=good)
     assert "# A draft" in server.requests[0]["messages"][1]["content"]
 
 
@@ -425,7 +434,7 @@ def test_a_draft_is_shown(folder: Path, good: dict[str, Any]) -> None:
 
 
 def test_the_transcript_tells_all_and_no_secret(
-    folder: Path, good: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, good: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = "my-own-key-which-has-no-known-shape"
     monkeypatch.setenv("OPENAI_API_KEY", key)
@@ -437,8 +446,7 @@ def test_the_transcript_tells_all_and_no_secret(
         result = ask(server, folder)
         assert server.headers[0]["authorization"] == f"Bearer {key}"
         broken = ask(server, folder)
-    result.transcript.write(tmp_path / "t.jsonl")
-    text = (tmp_path / "t.jsonl").read_text()
+    text = result.transcript.to_jsonl()
     for secret in (key, "ghp_abcdef", "hunter2", "sk-proj"):
         assert secret not in text
         assert secret not in json.dumps(server.requests)
@@ -447,7 +455,7 @@ def test_the_transcript_tells_all_and_no_secret(
     assert [entry["kind"] for entry in entries] == [
         "start", "message", "message", "reply", "trial", "message", "reply", "trial", "end",
     ]  # fmt: skip
-    assert entries[0]["prompt"] and entries[-1]["tokens"] == [2000, 200]
+    assert entries[0]["prompt"] and (entries[-1]["tokens_in"], entries[-1]["tokens_out"]) == (2000, 200)
     assert "no JSON object" in entries[4]["faults"][0]["what"]
 
 
@@ -458,9 +466,31 @@ def test_nothing_is_sent_before_an_endpoint_is_asked(folder: Path) -> None:
 
 
 def test_of_two_specs_that_are_as_good_the_later_one_is_kept(folder: Path, good: dict[str, Any]) -> None:
-    first = {**good, "rules": [rule for rule in good["rules"] if rule["emit"] != "observe"]}
+    first = {**good, "rules": [*good["rules"][:3], {"emit": "skip"}]}  # results are not read: a warning
     second = {**first, "comment": "looked at again"}
     with model_server(says(answer(first)), says(answer(second))) as server:
         result = ask(server, folder, rounds=4)
     assert result.ok and result.proposal is not None
-    assert (result.rounds, result.proposal.extra["round"]) == (2, 2)
+    assert result.usage.rounds == 2 and "round 2 won" in result.why
+
+
+def test_notes_alone_are_no_reason_for_another_round(folder: Path, good: dict[str, Any]) -> None:
+    """One of eight runs broke and has no outcome, which is a note."""
+    run = json.loads((folder / "runs" / "3.json").read_text())
+    run["verdict"]["passed"] = "lost connection"
+    (folder / "runs" / "3.json").write_text(json.dumps(run))
+    with model_server(says(answer(good))) as server:
+        result = ask(server, folder)
+    assert result.ok and result.usage.rounds == 1 and result.trial is not None
+    assert any(one.check == "reads.outcome" for one in result.trial.faults)
+
+
+def test_what_only_a_person_can_decide_is_not_sent_back(folder: Path, good: dict[str, Any]) -> None:
+    with model_server(says(answer(good))) as server:
+        result = ask(server, folder)
+    assert result.trial is not None
+    leak = Finding("leaks.judged_event", "error", "its name says that it judges", "@.who")
+    trial = Trial(True, replace(result.trial.report, findings=(leak,)))
+    assert not trial.report.ok and trial.is_clean
+    told = feedback(trial, (), Masker())
+    assert "judges" not in told and "No fault was found." in told and "runs_succeeded 5, runs_failed 3" in told

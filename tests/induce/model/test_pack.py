@@ -187,3 +187,45 @@ def test_messages_are_shown_where_their_blocks_hold_the_text(tmp_path: Path) -> 
     write(tmp_path, "one.json", {"messages": [{"content": content} for content in blocks]})
     text = packed(tmp_path).text
     assert all(f"block {i} 0" in text for i in range(12))
+
+
+def test_both_layouts_of_a_set_are_shown(tmp_path: Path) -> None:
+    for i in range(8):
+        log = f"Thought: look {i}\nAction: find" if i % 2 else f"<think>look {i}</think><call>find</call>"
+        kind = {"style": "tags"} if i % 2 == 0 else {"style": "lines"}
+        write(tmp_path, f"{i}.json", {"log": log, **kind})
+    text = packed(tmp_path).text
+    assert "<call>find</call>" in text and "Action: find" in text
+
+
+def test_what_stands_twice_is_shown_once(tmp_path: Path) -> None:
+    events = [{"role": role, "content": f"said {i} by {role}", "meta": {"n": i}} for i in range(9) for role in "ab"]
+    write(tmp_path, "one.json", {"messages": events, "copy": {"messages": events}})
+    text = packed(tmp_path).text
+    assert text.count("said 1 by a") == 1 and "<shown already, at $.messages>" in text
+    assert text.count(".role") == 1 and "inside as $.messages" in text
+
+
+def test_endings_and_errors_are_shown(tmp_path: Path) -> None:
+    for name in "ab":
+        events = [{"role": "tool", "content": f"fine {i}", "at": i} for i in range(300)]
+        events[200]["content"] = "Traceback: no such table"
+        events[299]["content"] = "the end"
+        write(tmp_path, f"{name}.json", {"events": events, "notes": "n" * 3000})
+    text = packed(tmp_path, 1000).text
+    assert "Traceback: no such table" in text and "the end" in text and "fine 0" in text
+
+
+def test_companions_get_a_tenth_at_most(tmp_path: Path, run_of: Make) -> None:
+    for i in range(9):
+        run = run_of(i)
+        run["log"] *= 20
+        write(tmp_path, f"runs/{i}.json", run)
+        write(tmp_path, f"out/{i}/test_output.txt", f"collected {i}\n" + f"PASSED test {i}\n" * 9000)
+        write(tmp_path, f"out/{i}/report.json", {"resolved": True, **{f"k{j}": "x" * 300 for j in range(90)}})
+    for tokens in (2000, 12_000):
+        pack = packed(tmp_path, tokens)
+        parts = sorted(pack.text.split("\n\n# "), key=lambda part: ("like out/" in part, part))
+        beside = [part for part in parts if part.startswith("9 files like out/")]
+        assert len(beside) == 2 and sum(map(len, beside)) <= 0.1 * 4 * tokens
+        assert len(parts[1]) > 0.7 * len(pack.text) and parts[1].startswith("9 files like runs/")
