@@ -244,7 +244,7 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
         elif closing:
             regex = rf"{start}({NAME}){opens}(.*?){closing}?\s*;?$"
         elif frame.name == NAMELESS:
-            regex = rf"{start}({COMMAND}){opens}{_linked(start, opens, texts)}(.*)$"
+            regex = rf"{start}({COMMAND}){opens}(.*)$"
         else:
             regex = rf"{start}({NAME}){opens}(.*)$"
         pattern = re2.compile(regex)
@@ -270,21 +270,6 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
 
 #: Programs that any shell runs.
 _PROGRAMS = frozenset("cat cd cp curl cut echo find git grep head ls mkdir mv pip python python3 pytest rm sed".split())  # noqa: SIM905
-
-
-#: Words between a command and what it is given.
-_LINKS = ("at", "from", "in", "into", "on", "onto", "to", "with")
-
-
-def _linked(start: str, opens: str, texts: list[str]) -> str:
-    """RE2 of words that link a command with what it is given, where one of the commands always has one."""
-    said: dict[str, Counter[str]] = {}
-    for match in map(re2.compile(rf"{start}({COMMAND}){opens}([A-Za-z]+\s|)").search, texts):
-        if match is not None:
-            said.setdefault(match.group(1), Counter())[match.group(2).strip()] += 1
-    always = {word for words in said.values() for word, n in words.items() if n >= max(2, 0.9 * words.total())}
-    links = sorted(always & set(_LINKS))
-    return rf"(?:(?:{'|'.join(links)})\s+)?" if links else ""
 
 
 def _answered(start: str, opens: str, closing: str, texts: list[str]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -77,9 +77,6 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
             kin | {key for key in again if heads[key].skeleton in core and (key in named or core != {"W:"})},
             *(kin | option for option in options),
         ]
-    turns = _in_turns(lines, marks, again, counts) if not named else set()
-    kin = {key for key in again if heads[key].skeleton in {heads[one].skeleton for one in turns}}
-    options = [*_counted(lines, marks, split, role), *([kin, turns] if turns else []), *options]
     steps = {key for key in again if heads[key].whole and any(kind == "num" for kind, _ in heads[key].tokens)}
     steps = {key for key in steps if lines.spread(key) >= 0.9 and counts[key] >= 0.5 * max(counts.values())}
     starts = sorted(split.starts)
@@ -102,51 +99,6 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
         kept = _fitting(lines, kept)
         if kept and kept not in out:
             out.append(kept)
-    return out
-
-
-def _in_turns(
-    lines: LogLines, marks: Sequence[HeadLine], again: Sequence[str], counts: Mapping[str, int]
-) -> set[str]:
-    """Two heads of one form, with words, that take turns in all parts of the samples; none where there are none."""
-    often = [key for key in sorted(again, key=lambda key: (-counts[key], key)) if lines.heads[key].worded][:8]
-    for i, a in enumerate(often):
-        for b in often[i + 1 :]:
-            if lines.heads[a].skeleton != lines.heads[b].skeleton or min(map(lines.spread, (a, b))) < 0.9:
-                continue
-            seen = [mark.head.key for mark in marks if mark.head.key in (a, b)]
-            if sum(one != two for one, two in pairwise(seen)) >= 0.9 * len(seen):
-                return {a, b}
-    return set()
-
-
-def _counted(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, role: Mapping[str, str]) -> list[set[str]]:
-    """Heads that count the steps of runs, 1, 2, 3, each with a head of another side that stands once between two of
-    them: what is printed around them is no event."""
-    starts = sorted(split.starts)
-    tally: Counter[str] = Counter()
-    counted: Counter[str] = Counter()
-    last: dict[str, tuple[int, int]] = {}
-    for mark in marks:
-        number = re.search(r"\d{1,6}", lines.docs[mark.doc][mark.line][: mark.size]) if mark.head.worded else None
-        if number is not None:
-            key, run = mark.head.key, bisect_right(starts, (mark.doc, mark.line))
-            tally[key] += 1
-            counted[key] += last.get(key) == (run, int(number[0]) - 1)
-            last[key] = run, int(number[0])
-    steps = [key for key, n in tally.items() if counted[key] >= max(4, 0.7 * n) and lines.spread(key) >= 0.25]
-    gaps: dict[str, list[Counter[str]]] = {key: [] for key in steps[:4]}
-    for mark in marks:
-        for key, found in gaps.items():
-            if mark.head.key == key:
-                found.append(Counter())
-            elif found:
-                found[-1][mark.head.key] += 1
-    out = []
-    for key, found in gaps.items():
-        for other, said in role.items():
-            if said in ("user", "result", "tool") and sum(gap[other] == 1 for gap in found) >= 0.7 * len(found):
-                out.append({key, other})
     return out
 
 
