@@ -43,8 +43,6 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
             return False
         if not head.worded:
             return counts[key] > 1.5 * runs  # else a line of figures that ends runs
-        if any(kind == "num" for kind, _ in head.tokens) and head.words.count(" ") < 2 and head.tokens[0][0] == "word":
-            return lines.spread(key) < 0.9  # `Step 3`
         return not (key.rstrip().endswith(":") or (head.words.isupper() and len(head.words) < 30))
 
     able = [key for key in counts if counts[key] >= 2 and not plain(key)]

@@ -13,7 +13,9 @@ from typing import Any
 from prefixguard.induce.samples import Kind
 from prefixguard.induce.search.evidence import Evidence
 from prefixguard.induce.search.families.heads import RUN_WORDS, HeadLine, LineHead, LogLines, words_in
+from prefixguard.induce.search.places import own_leaves, spell
 from prefixguard.induce.search.spoken_names import quoted
+from prefixguard.lexicon import polarity
 from prefixguard.stepview import render
 
 #: Texts that are looked at, code points of one and of all.
@@ -103,34 +105,22 @@ def _inside_json(evidence: Evidence) -> Iterator[LogSource]:
     found: dict[tuple[str, str, str], list[str]] = {}
     total: Counter[tuple[str, str]] = Counter()
     for file in evidence.files:
-        if file.kind not in (Kind.JSON, Kind.JSONL):
-            continue
-        value, form = evidence.values[file.path], "jsonl" if file.kind is Kind.JSONL else "json"
-        places: dict[str, list[Any]] = {"": value} if form == "jsonl" else {"": [value]}
-        if form == "json":
-            lists = value.items() if isinstance(value, dict) else ()
-            places |= {f"$.{key}[*]": part for key, part in lists if isinstance(part, list) and str(key).isidentifier()}
-            if isinstance(value, list):
-                places = {"$[*]": value}
-        for runs, records in places.items():
-            for record in records[:200]:
-                total[form, runs] += 1
-                for path, text in _lines_in(record, "$"):
-                    found.setdefault((form, runs, path), []).append(text)
+        value = evidence.values.get(file.path)
+        lists = {"$[*]": value} if isinstance(value, list) and file.kind is Kind.JSON else {"": value}
+        if not isinstance(value, list):
+            lists = {"": [value]}
+        if isinstance(value, dict):
+            lists |= {spell("$", (key, None)): part for key, part in value.items() if isinstance(part, list)}
+        for runs, records in lists.items():
+            total[file.kind.value, runs] += len(records[:200])
+            for place, text in (leaf for record in records[:200] for leaf in own_leaves(record)):
+                if isinstance(text, str) and text.strip().count("\n") + 1 >= LEAST_LINES:
+                    found.setdefault((file.kind.value, runs, spell("$", place)), []).append(text)
     ranked = sorted(found.items(), key=lambda one: (-sum(map(len, one[1])), one[0]))
     for (form, runs, path), texts in ranked[:2]:
         if len(texts) >= 0.5 * total[form, runs]:
             container = {"format": form} | ({"runs": runs} if runs else {})
             yield LogSource(container, path, _some([render(text) for text in texts]))
-
-
-def _lines_in(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and depth < 3:
-        for key, inner in list(value.items())[:60]:
-            if isinstance(key, str) and re.fullmatch(r"[A-Za-z_]\w*", key):
-                yield from _lines_in(inner, f"{path}.{key}", depth + 1)
-    elif isinstance(value, str) and value.strip().count("\n") + 1 >= LEAST_LINES:
-        yield path, value
 
 
 # --- where runs begin
@@ -216,15 +206,13 @@ def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) 
         number = all(re.fullmatch(r"\d+", one[0].strip()) for one in under)
         regex = regex.removesuffix("$") + r"\n" + (r"(?P<number>\d+)\s*$" if number else "(?P<title>.*)$")
         sure += 0.25 * number
-    quotes = Counter(match[1] for rest in rests if (match := re.match(r'((?:[\w.-]+[=:] ?)?")[^"]*"$', rest)))
-    if quotes and quotes.most_common(1)[0][1] >= 0.95 * len(rests):
-        regex = regex.removesuffix("(?P<title>.*)$") + rf'{quoted(quotes.most_common(1)[0][0])}(?P<title>.*)"$'
-    closing = Counter(match[0] for rest in rests if (match := re.search(r"\s*([=#*~_\]-])\1*$", rest)))
-    if closing and closing.most_common(1)[0][1] >= 0.95 * len(rests):
-        regex = regex.removesuffix("(?P<title>.*)$") + rf"(?P<title>.*?){quoted(closing.most_common(1)[0][0])}$"
+    closing = Counter(match[0] for rest in rests if (match := re.search(r'\s*([=#*~_\]"-])\1*$', rest)))
+    for end, n in closing.most_common(1):
+        if n >= 0.95 * len(rests):
+            opening = '[^"]*"' * (end == '"')
+            regex = regex.removesuffix("(?P<title>.*)$") + rf"{opening}(?P<title>.*?){quoted(end)}$"
     part: dict[str, Any] = {"split": {"head": regex}}
-    sections = _sections(lines, at)
-    if sections:
+    if sections := _sections(lines, at):
         part["section"] = sections
     return RunSplit(part, tuple(sorted(at)), head.key, min(0.95, sure))
 
@@ -275,39 +263,29 @@ def _above(marks: Sequence[HeadLine], starts: set[tuple[int, int]]) -> list[Head
 
 
 def _sections(lines: LogLines, starts: set[tuple[int, int]]) -> list[str]:
-    """RE2 of headings above several runs, which differ in a word or a number."""
-    tally: dict[str, list[str]] = {}
-    first = {doc: min(line for at, line in starts if at == doc) for doc, _ in starts}
+    """RE2 of headings above several runs: one word of success or failure changes in them, or they count."""
+    told: dict[str, set[str]] = {}
     atop: dict[str, set[int]] = {}
-    for doc, line in starts:
-        for at in range(line - 1, max(-1, line - 12), -1):
-            text = lines.docs[doc][at].rstrip()
-            if (doc, at) in starts:
-                break
-            if 3 < len(text) < 90 and re.search(r"[-=#*]{3}|^[A-Z][A-Z ]+\d+$", text):
-                key = re.sub(r"\d+", "0", re.sub(r"([-=#*])\1{2,}", r"\1\1\1", text))
-                tally.setdefault(key, []).append(text)
-                if line == first[doc]:
-                    atop.setdefault(key, set()).add(doc)
-    out: list[str] = []
-    keys = [key for key, found in tally.items() if len(found) <= 0.5 * len(starts) or len(starts) < 4]
-    by_shape: dict[tuple[str, ...], list[str]] = {}
-    above: dict[tuple[str, ...], set[int]] = {}
-    for key in keys:
-        words = key.split()
-        for i in range(len(words)):
-            if words[i].isalpha():
-                shape = (*words[:i], "\0", *words[i + 1 :])
-                by_shape.setdefault(shape, []).append(words[i])
-                above.setdefault(shape, set()).update(atop.get(key, ()))
-    for shape, values in by_shape.items():
-        if len(values) > 1 and above[shape] == first.keys():
-            shown = [rf"(?P<verdict>{'|'.join(sorted(values))})" if word == "\0" else _ruled(word) for word in shape]
-            out.append(r"(?m)^" + " ".join(shown) + r"[ \t]*$")
-    numbered = [key for key in keys if re.search(r"\b0$", key) and key.count("0") == 1]
-    out += [r"(?m)^" + _ruled(key).replace("0", r"(?P<part>\d+)") + r"[ \t]*$" for key in numbered[:1]]
-    return out
-
-
-def _ruled(text: str) -> str:
-    return re.sub(r"(\\?[-=#*])\1{2,}", r"\1+", quoted(text))
+    counted: Counter[str] = Counter()
+    last = (-1, 0)
+    for doc, line in sorted(starts):
+        top = last[1] + 1 if last[0] == doc else 0
+        for text in map(str.rstrip, lines.docs[doc][max(top, line - 12) : line]):
+            if not 3 < len(text) < 90 or not re.search(r"[-=#*]{3}|^[A-Z][A-Z ]+\d+$", text):
+                continue
+            text = re.sub(r"([-=#*])\1{2,}", r"\1\1\1", text)
+            for word in filter(polarity, text.split()):
+                shape = text.replace(word, "\0")
+                told.setdefault(shape, set()).add(word)
+                atop.setdefault(shape, set()).update([doc] * (last[0] != doc))
+            counted[re.sub(r"\b\d+$", "\0", text)] += 1
+        last = (doc, line)
+    found = [
+        (shape, rf"(?P<verdict>{'|'.join(sorted(values))})")
+        for shape, values in told.items()
+        if len(values) > 1 and len(atop[shape]) == len({doc for doc, _ in starts})
+    ]
+    few = [key for key, n in counted.items() if "\0" in key and (n <= 0.5 * len(starts) or len(starts) < 4)]
+    found += [(key, r"(?P<part>\d+)") for key in few[:1]]
+    ruled = [(re.sub(r"(\\?[-=#*])\1{2,}", r"\1+", quoted(key)), group) for key, group in found]
+    return [r"(?m)^" + key.replace("\0", group) + r"[ \t]*$" for key, group in ruled]
