@@ -52,49 +52,39 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
         bare = [key for key in counts if [kind for kind, _ in heads[key].tokens] == ["time"] and key not in often]
         return [_fitting(lines, (*often, *bare))]
     again = [key for key in able if counts[key] >= 1.5 * runs]
-    styles: Counter[str] = Counter()
-    for key in again:
-        styles[heads[key].skeleton] += counts[key]
+    styles = Counter(mark.head.skeleton for mark in marks if mark.head.key in again)
     main = styles.most_common(1)[0][0] if styles else ""
     role = {key: role_of(heads[key].words) if names else "" for key in able}
     named = {key for key in again if role[key]}
-    strong = {
-        key for key in again if heads[key].strong and lines.spread(key) >= 0.5 and heads[key].tokens[0][0] != "num"
-    }
-    of_style = {key for key in again if heads[key].skeleton == main and (key in named or lines.spread(key) >= 0.5)}
+    strong = {key for key in again if heads[key].strong and heads[key].tokens[0][0] != "num"}
+    of_style = {key for key in again if heads[key].skeleton == main}
     fences = {key for key in again if key.startswith("```")}
-    whole = strong | of_style | named
+    whole = {key for key in strong | of_style if lines.spread(key) >= 0.5} | named
     if any(heads[key].worded for key in fences):  # blocks of a language are frames of calls
         whole -= fences
-    doubtful = {key for key in whole - named if lines.spread(key) < 0.9 or not heads[key].strong}
-    options = [whole, whole - fences, whole - doubtful, whole - doubtful - fences]
-    if {"call", "result"} <= {role[key] for key in named}:
-        core = {heads[key].skeleton for key in named if role[key] in ("call", "result")}
-        kin = {key for key in able if heads[key].skeleton in core and role[key] in ("call", "result")}  # however rare
-        options = [
-            kin | {key for key in again if heads[key].skeleton in core and (key in named or core != {"W:"})},
-            *(kin | option for option in options),
-        ]
-    steps = {key for key in again if heads[key].whole and any(kind == "num" for kind, _ in heads[key].tokens)}
-    steps = {key for key in steps if lines.spread(key) >= 0.9 and counts[key] >= 0.5 * max(counts.values())}
+    options = [whole, whole - fences]
+    core = {heads[key].skeleton for key in named if role[key] in ("call", "result")}
+    if {"call", "result"} <= {role[key] for key in named}:  # they and what looks like them, then all
+        kin = {key for key in able if heads[key].skeleton in core and (role[key] in ("call", "result") or key in named)}
+        options = [kin, *(kin | option for option in options)]
     starts = sorted(split.starts)
-    per_run: dict[int, list[HeadLine]] = {}
+    per_run: dict[int, list[str]] = {}
     for mark in marks:
-        per_run.setdefault(bisect_right(starts, (mark.doc, mark.line)), []).append(mark)
+        per_run.setdefault(bisect_right(starts, (mark.doc, mark.line)), []).append(mark.head.key)
     reach: Counter[str] = Counter()  # runs that have the head, and those that have it before or behind all others
     outside: Counter[str] = Counter()
     for mine in per_run.values():
-        inside = [i for i, mark in enumerate(mine) if mark.head.key in options[0]] or [0]
-        reach.update({mark.head.key for mark in mine})
-        outside.update({mark.head.key for mark in (*mine[: inside[0]], *mine[inside[-1] + 1 :])})
-    once = [key for key in able if key not in again and counts[key] <= 1.2 * reach[key] and key != split.own]
-    once = [key for key in once if reach[key] >= (0.3 if role[key] in ("user", "noise") else 0.8) * runs]
-    once = [key for key in once if outside[key] >= 0.7 * reach[key]]
+        inside = [i for i, key in enumerate(mine) if key in options[0]] or [0]
+        reach.update(set(mine))
+        outside.update({*mine[: inside[0]], *mine[inside[-1] + 1 :]})
+    once = [
+        key for key in able if key not in again and counts[key] <= 1.2 * reach[key] and key != split.own
+        and reach[key] >= (0.3 if role[key] in ("user", "noise") else 0.8) * runs and outside[key] >= 0.7 * reach[key]
+    ]  # fmt: skip
     once = sorted(once, key=lambda key: (not role[key], -counts[key], key))[:4] if len(once) <= 12 else []
     out: list[tuple[str, ...]] = []
     for option in options:
-        kept = (*sorted(option | steps, key=lambda key: (-counts[key], key))[:MOST_HEADS], *once)
-        kept = _fitting(lines, kept)
+        kept = _fitting(lines, (*sorted(option, key=lambda key: (-counts[key], key))[:MOST_HEADS], *once))
         if kept and kept not in out:
             out.append(kept)
     return out
