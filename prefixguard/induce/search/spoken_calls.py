@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -59,8 +59,6 @@ class SpokenCall:
     @property
     def test(self) -> Any:
         """What is there where a text holds such a call."""
-        if "first" in self.tool:  # names, or one that is always there: the text they stand in
-            return self.tool["first"][0]["of"]
         return self.arguments if "const" in self.tool else self.tool
 
     def rule(self, when: dict[str, Any]) -> dict[str, Any]:
@@ -72,9 +70,6 @@ class SpokenCall:
             if value is not None:
                 rule[key] = value
         return rule
-
-
-Body = Callable[[CallFrame, list[str], int], Iterator[SpokenCall]]
 
 
 def spoken_calls(texts: Sequence[str], at: Any = "@.body", most: int = 4, called: bool = False) -> list[SpokenCall]:
@@ -89,8 +84,8 @@ def spoken_calls(texts: Sequence[str], at: Any = "@.body", most: int = 4, called
     for one in _found(kept, called) if kept else ():
         names = {name for name, _ in one.tools}
         if all(names != {name for name, _ in other.tools} for other in out):
-            tool, arguments, said, result = (placed(v, at) for v in (one.tool, one.arguments, one.said, one.result))
-            out.append(SpokenCall(tool, arguments, said, result, one.tools, one.share, one.sure, one.why))
+            values = {part: placed(getattr(one, part), at) for part in ("tool", "arguments", "said", "result")}
+            out.append(replace(one, **values))
     return out[:most]
 
 
@@ -104,12 +99,10 @@ def _found(texts: tuple[str, ...], called: bool) -> list[SpokenCall]:
         if len(inner) < max(1, LEAST * len(kept)):
             continue
         if frame.tools is not None:
-            found.extend(
-                _made(frame, frame.tools, frame.inner, _texts(frame.tools, kept), len(kept), 1.0, "its arguments")
-            )
-            continue
-        for body in _BODIES:
-            found.extend(body(frame, inner, len(kept)))
+            names = _texts(frame.tools, kept)
+            found += _made(frame, frame.tools, frame.inner, names, len(kept), 1.0, "its arguments")
+        else:
+            found += [form for body in (_json, _named, _constant) for form in body(frame, inner, len(kept))]
     return sorted((one for one in found if one.score > 0.1), key=lambda one: -one.score)
 
 
@@ -143,16 +136,8 @@ def _made(
         sure *= 0.75  # a word that never changes may be no tool's name
     parts = [part for part in (frame.said, said) if part is not None]
     around = parts[0] if len(parts) == 1 else {"join": parts} if parts else None
-    yield SpokenCall(
-        tool,
-        arguments,
-        around,
-        result,
-        tuple(counts.most_common()),
-        share,
-        sure * frame.sure * fit,
-        f"{frame.why} {why}",
-    )
+    tools = tuple(counts.most_common())
+    yield SpokenCall(tool, arguments, around, result, tools, share, sure * frame.sure * fit, f"{frame.why} {why}")
 
 
 _THOUGHTS = ("thought", "thoughts", "reasoning", "rationale", "plan", "explanation")
@@ -289,27 +274,7 @@ def _constant(frame: CallFrame, inner: list[str], total: int) -> Iterator[Spoken
         return
     sure = 0.55 + 0.25 * (frame.why.startswith("a block") or frame.said is None) + 0.1 * (code_share(inner) > 0.3)
     name = frame.name.strip().lower().replace(" ", "_")
-    opened = _often((found[1] for text in inner if (found := _OPENED.match(text))), 0.05 * len(inner))
-    tool: Any = {"const": name}
-    arguments: Any = frame.inner
-    if opened:
-        alone = _often((text.strip() for text in inner if re.fullmatch(NAME, text.strip())), 0.01 * len(inner))
-        either = "|".join(map(quoted, {**opened, **alone}))
-        tool = {"first": [{"re": rf"^\s*({either})(?:\[|\s|$)", "of": frame.inner}, {"const": next(iter(opened))}]}
-        named = {"re": rf"(?s)^\s*(?:{'|'.join(map(quoted, opened))})\[(.*?)\]?\s*$", "of": frame.inner}
-        arguments = {"first": [named, {"strip": {"cut": rf"^\s*(?:{either})(?:\s|$)", "of": frame.inner}}]}
     yield SpokenCall(
-        tool, arguments, frame.said, None, ((name, len(inner)),), len(inner) / total, sure * frame.sure,
+        {"const": name}, frame.inner, frame.said, None, ((name, len(inner)),), len(inner) / total, sure * frame.sure,
         f"{frame.why} what is executed",
     )  # fmt: skip
-
-
-_OPENED = re.compile(r"(?s)\s*([A-Za-z_]\w*)\[.*\]\s*$")
-
-
-def _often(names: Iterable[str], least: float) -> dict[str, None]:
-    """Names that come at least so often, and twice, the most common first."""
-    return {name: None for name, n in Counter(names).most_common() if n >= max(2, least)}
-
-
-_BODIES: tuple[Body, ...] = (_json, _named, _constant)

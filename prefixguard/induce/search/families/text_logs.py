@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
@@ -194,8 +194,7 @@ def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) 
     rests = [lines.docs[mark.doc][mark.line][mark.size :].strip() for mark in starts]
     numbers = [_last_number(lines, mark) for mark in starts]
     counts = all(a is not None and b is not None and b > a for a, b in pairwise(numbers))
-    ruled = any(kind == "sign" and (len(text) >= 3 or text == "#") for kind, text in head.tokens)
-    sure = 0.35 * alike * again + 0.25 * _speaks(lines, head.key) + 0.15 * ruled + 0.15 * counts
+    sure = 0.35 * alike * again + 0.25 * _speaks(lines, head.key) + 0.15 * counts
     sure += 0.15 * (above == 0) - 0.3 * (bare + (not pieces[-1]) > 0.5 * docs)  # before the first, behind the last
     sure += 0.1 * ((len(set(rests)) > 0.8 * len(rests) and any(rests)) or head.whole)
     regex = (
@@ -244,22 +243,9 @@ def _restarts(lines: LogLines, marks: Sequence[HeadLine]) -> RunSplit | None:
     if n < 0.9 * len(starts):
         return None
     head = lines.heads[key]
-    above = _above(marks, set(starts))
-    split = None if above is None else _judged(lines, marks, above)
-    if split is not None:
-        return replace(split, sure=max(0.75, split.sure))
     at = max(i for i, (kind, _) in enumerate(head.tokens) if kind == "num")
     exact = tuple(("sign", f"{number:g}") if i == at else token for i, token in enumerate(head.tokens))
     return RunSplit({"split": {"head": "(?m)^" + LineHead(exact, head.whole).regex()}}, tuple(starts), "", 0.7)
-
-
-def _above(marks: Sequence[HeadLine], starts: set[tuple[int, int]]) -> list[HeadLine] | None:
-    """The one head that stands before every start, and nowhere else: it begins the run."""
-    found = [one for one, two in pairwise(marks) if (two.doc, two.line) in starts and one.doc == two.doc]
-    keys = Counter(mark.head.key for mark in found)
-    key, n = keys.most_common(1)[0] if keys else ("", 0)
-    whole = [mark for mark in marks if mark.head.key == key]
-    return whole if n >= 0.9 * len(starts) and len(whole) <= 1.1 * n else None
 
 
 def _sections(lines: LogLines, starts: set[tuple[int, int]]) -> list[str]:
