@@ -185,12 +185,14 @@ def _balanced(tokens: Sequence[tuple[str, str]]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HeadLine:
-    """A line that begins with a head. doc, line: where. size: of the head, in code points."""
+    """A line that begins with a head. doc, line: where. size: of the head, in code points. number: the last one in it,
+    "" where there is none."""
 
     doc: int
     line: int
     head: LineHead
     size: int
+    number: str
 
 
 #: Lines of front matter at most.
@@ -211,7 +213,6 @@ class LogLines:
 
     def __init__(self, texts: Sequence[str], names: bool = True) -> None:
         self.names = names
-        self.common: frozenset[str] = frozenset()  # words that most heads have
         each = max(400, MOST_LINES // max(1, len(texts)))
         self.docs = [text.split("\n")[:each] for text in texts]
         self.heads: dict[str, LineHead] = {}
@@ -280,5 +281,6 @@ class LogLines:
                     if not self.parted(head.key):
                         break
                 if best is not None:
-                    out.append(HeadLine(doc, at, best, sum(len(text) for _, text in best.tokens)))
+                    size = sum(len(text) for _, text in best.tokens)
+                    out.append(HeadLine(doc, at, best, size, (re.findall(r"\d+", line[:size]) or [""])[-1]))
         return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
@@ -109,8 +108,7 @@ def events_of(lines: LogLines, marks: Sequence[HeadLine], heads: frozenset[str],
         whole = lines.docs[mark.doc]
         stop = after.line if after is not None and after.doc == mark.doc else len(whole)
         text = "\n".join([whole[mark.line][mark.size :], *whole[mark.line + 1 : stop]])
-        number = re.findall(r"\d+", whole[mark.line][: mark.size])
-        out.append(TextEvent(mark.head.key, text[:12_000].strip(), run, number[-1] if number else ""))
+        out.append(TextEvent(mark.head.key, text[:12_000].strip(), run, mark.number))
         if len(out) >= MOST_EVENTS:
             break
     return out

@@ -126,77 +126,61 @@ def _inside_json(evidence: Evidence) -> Iterator[LogSource]:
 # --- where runs begin
 
 
-def run_splits(lines: LogLines, marks: Sequence[HeadLine], most: int = 3) -> list[RunSplit]:
+#: Ways in which runs may stand in the texts that are told, and heads that are tried as their beginning.
+MOST_SPLITS, MOST_BEGINNINGS = 3, 16
+
+
+def run_splits(lines: LogLines, marks: Sequence[HeadLine]) -> list[RunSplit]:
     """Ways in which runs may stand in the texts, the surest first."""
     docs = len(lines.docs)
-    whole = RunSplit(None, tuple((doc, 0) for doc in range(docs)), sure=0.6 if docs > 1 else 0.35)
-    found = [whole]
-    kinds = Counter(mark.head.key for mark in marks)
-    usual = max(kinds.values(), default=0)
+    found = [RunSplit(None, tuple((doc, 0) for doc in range(docs)), sure=0.6 if docs > 1 else 0.35)]
     by_key: dict[str, list[HeadLine]] = {}
     for mark in marks:
         by_key.setdefault(mark.head.key, []).append(mark)
-    said = Counter(word for key, n in kinds.items() for word in words_in(lines.heads[key].words) for _ in range(n))
-    lines.common = frozenset(word for word, n in said.items() if n >= 0.6 * len(marks))
-    able = [key for key, n in kinds.items() if max(2, docs) <= n <= 0.75 * usual and _may_begin(lines, key)]
-    for key in sorted(able, key=lambda key: (not _speaks(lines, key), -kinds[key]))[:MOST_BEGINNINGS]:
-        split = _judged(lines, marks, by_key[key])
-        if split is not None:
-            found.append(split)
-    restarts = _restarts(lines, marks)
-    if restarts is not None:
-        found.append(restarts)
+    usual = max(map(len, by_key.values()), default=0)
+    able = [mine for mine in by_key.values() if max(2, docs) <= len(mine) <= 0.75 * usual and _may_begin(mine[0].head)]
+    for mine in sorted(able, key=lambda mine: (not _speaks(mine[0].head), -len(mine)))[:MOST_BEGINNINGS]:
+        found += _judged(lines, marks, mine)
+    often = [mark for mine in by_key.values() if len(mine) >= 0.5 * usual and _may_begin(mine[0].head) for mark in mine]
+    found += _restarts(lines, [mark for mark in often if any(kind == "num" for kind, _ in mark.head.tokens)])
     found.sort(key=lambda one: -one.sure)
-    return [one for one in found[:most] if one.sure >= found[0].sure - 0.12]
+    return [one for one in found[:MOST_SPLITS] if one.sure >= found[0].sure - 0.12]
 
 
-#: Heads that are tried as the beginning of runs.
-MOST_BEGINNINGS = 16
+def _speaks(head: LineHead) -> bool:
+    """Does the head speak of runs?"""
+    return bool(words_in(head.words) & RUN_WORDS)
 
 
-def _speaks(lines: LogLines, key: str) -> bool:
-    """Does the head speak of runs, in words that few heads have?"""
-    return bool((words_in(lines.heads[key].words) - lines.common) & RUN_WORDS)
+def _may_begin(head: LineHead) -> bool:
+    return head.tokens[0][0] not in ("word", "num") or not head.whole or _speaks(head)
 
 
-def _may_begin(lines: LogLines, key: str) -> bool:
-    head = lines.heads[key]
-    return head.tokens[0][0] not in ("word", "num") or not head.whole or _speaks(lines, key)
-
-
-def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) -> RunSplit | None:
+def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) -> Iterator[RunSplit]:
     """Runs that begin at every line with this head: what stands between them has several events, and begins alike."""
     at = {(mark.doc, mark.line) for mark in starts}
-    if len({mark.doc for mark in starts}) == len(starts):
-        return None  # one a text: the text is the run
     pieces: list[list[str]] = []
-    above, bare, docs, doc = 0, 0, 0, -1
-    piece: list[str] | None = None
+    above, doc = 0, -1
     for mark in marks:
-        if mark.doc != doc:
-            doc, piece, docs = mark.doc, None, docs + 1
-            bare += bool(pieces) and not pieces[-1]
-        if (doc, mark.line) in at:
-            piece = []
-            pieces.append(piece)
-        elif piece is None:
-            above += 1
+        if (mark.doc, mark.line) in at:
+            pieces.append([])
+            doc = mark.doc
+        elif mark.doc == doc:
+            pieces[-1].append(mark.head.key)
         else:
-            piece.append(mark.head.key)
+            above += 1
     full = [piece for piece in pieces if piece]
-    if len(full) < 0.8 * len(pieces) or above > 0.1 * len(marks):
-        return None
+    one_a_text = len({mark.doc for mark in starts}) == len(starts)  # then the text is the run
+    if one_a_text or len(full) < 0.8 * len(pieces) or above > 0.1 * len(marks):
+        return
     again = sum(max(Counter(piece).values()) > 1 for piece in full) / len(full)
     alike = Counter(piece[0] for piece in full).most_common(1)[0][1] / len(full)
     if again < 0.5:
-        return None
+        return
     head = starts[0].head
     rests = [lines.docs[mark.doc][mark.line][mark.size :].strip() for mark in starts]
-    numbers = [_last_number(lines, mark) for mark in starts]
-    counts = all(a is not None and b is not None and b > a for a, b in pairwise(numbers))
-    sure = 0.35 * alike * again + 0.25 * _speaks(lines, head.key) + 0.15 * counts
-    sure += 0.15 * (above == 0) - 0.3 * (bare + (not pieces[-1]) > 0.5 * docs)  # before the first, behind the last
-    sure += 0.1 * ((len(set(rests)) > 0.8 * len(rests) and any(rests)) or head.whole)
+    counts = all(one.number and two.number and int(two.number) > int(one.number) for one, two in pairwise(starts))
+    sure = 0.35 * alike * again + 0.25 * _speaks(head) + 0.15 * counts + 0.15 * (above == 0)
     regex = (
         "(?m)^" + head.regex(num="number" if counts else "", id="id") + ("" if head.whole else r"[ \t]*(?P<title>.*)$")
     )
@@ -204,7 +188,7 @@ def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) 
         under = [lines.docs[mark.doc][mark.line + 1 : mark.line + 2] or [""] for mark in starts]
         number = all(re.fullmatch(r"\d+", one[0].strip()) for one in under)
         regex = regex.removesuffix("$") + r"\n" + (r"(?P<number>\d+)\s*$" if number else "(?P<title>.*)$")
-        sure += 0.25 * number
+        sure += 0.15 + 0.25 * number
     closing = Counter(match[0] for rest in rests if (match := re.search(r'\s*([=#*~_\]"-])\1*$', rest)))
     for end, n in closing.most_common(1):
         if n >= 0.95 * len(rests):
@@ -213,39 +197,23 @@ def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) 
     part: dict[str, Any] = {"split": {"head": regex}}
     if sections := _sections(lines, at):
         part["section"] = sections
-    return RunSplit(part, tuple(sorted(at)), head.key, min(0.95, sure))
+    yield RunSplit(part, tuple(sorted(at)), head.key, min(0.95, sure))
 
 
-def _last_number(lines: LogLines, mark: HeadLine) -> float | None:
-    found = re.findall(r"\d+", lines.docs[mark.doc][mark.line][: mark.size])
-    return float(found[-1]) if found else None
-
-
-def _restarts(lines: LogLines, marks: Sequence[HeadLine]) -> RunSplit | None:
+def _restarts(lines: LogLines, counted: Sequence[HeadLine]) -> Iterator[RunSplit]:
     """Runs begin where a counter in the heads starts again: always the same head with the same number."""
-    firsts: Counter[tuple[str, float]] = Counter()
-    starts: list[tuple[int, int]] = []
-    last: tuple[int, float] | None = None
-    counts = Counter(mark.head.key for mark in marks)
-    usual = 0.5 * max(counts.values(), default=0)
-    often = {key for key, n in counts.items() if n >= usual and _may_begin(lines, key)}
-    for mark in (one for one in marks if one.head.key in often and any(kind == "num" for kind, _ in one.head.tokens)):
-        number = _last_number(lines, mark)
-        if number is None:
-            continue
-        if number in (0, 1) and (last is None or last[0] != mark.doc or number < last[1]):
-            firsts[mark.head.key, number] += 1
-            starts.append((mark.doc, mark.line))
-        last = (mark.doc, number)
-    if len(starts) <= max(2, len(lines.docs)):
-        return None
-    (key, number), n = firsts.most_common(1)[0]
-    if n < 0.9 * len(starts):
-        return None
-    head = lines.heads[key]
-    at = max(i for i, (kind, _) in enumerate(head.tokens) if kind == "num")
-    exact = tuple(("sign", f"{number:g}") if i == at else token for i, token in enumerate(head.tokens))
-    return RunSplit({"split": {"head": "(?m)^" + LineHead(exact, head.whole).regex()}}, tuple(starts), "", 0.7)
+    counted = sorted(counted, key=lambda mark: (mark.doc, mark.line))
+    starts = [
+        two for one, two in zip([None, *counted], counted, strict=False)
+        if int(two.number) in (0, 1) and (one is None or one.doc != two.doc or int(two.number) < int(one.number))
+    ]  # fmt: skip
+    firsts = Counter((mark.head, mark.number) for mark in starts)
+    for (head, number), n in firsts.most_common(1) if len(starts) > max(2, len(lines.docs)) else ():
+        if n >= 0.9 * len(starts):
+            at = max(i for i, (kind, _) in enumerate(head.tokens) if kind == "num")
+            exact = tuple(("sign", number) if i == at else token for i, token in enumerate(head.tokens))
+            runs = {"split": {"head": "(?m)^" + LineHead(exact, head.whole).regex()}}
+            yield RunSplit(runs, tuple((mark.doc, mark.line) for mark in starts), sure=0.7)
 
 
 def _sections(lines: LogLines, starts: set[tuple[int, int]]) -> list[str]:
