@@ -162,7 +162,6 @@ def _json(frame: CallFrame, inner: list[str], total: int) -> Iterator[SpokenCall
         stem = path.rsplit(".", 1)[0]
         beside = [key for key in keys if key.rsplit(".", 1)[0] == stem and key != path]
         filled = Counter(key for one in flat for key in beside if isinstance(one.get(key), dict | list))
-        texts = Counter(key for one in flat for key in beside if isinstance(one.get(key), str))
         ranked = sorted(beside, key=lambda key: (-(filled[key] / n) - affinity(key, Meaning.ARGUMENTS), key))
         named = ranked[0] if ranked and (filled[ranked[0]] or affinity(ranked[0], Meaning.ARGUMENTS) > 0.4) else None
         prior = 0.1 * affinity(path, Meaning.TOOL)
@@ -174,7 +173,7 @@ def _json(frame: CallFrame, inner: list[str], total: int) -> Iterator[SpokenCall
                 key.rsplit(".", 1)[-1]: at(key) for key in sorted(beside) if said is None or key not in said["path"]
             }
             values: Any = {"object": rest} if rest and len(rest) <= 16 else frame.inner
-            sure = 0.6 + prior - 0.2 * bool(not rest) - 0.05 * (texts.total() == 0)
+            sure = 0.6 + prior - 0.2 * bool(not rest)
             yield from _made(frame, at(path), values, names, total, sure, f"JSON with the tool at {path}", said)
     single = [next(iter(one)) for one in objects if len(one) == 1 and isinstance(next(iter(one.values())), dict)]
     if len(single) >= 0.6 * len(objects):
