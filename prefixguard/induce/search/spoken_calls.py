@@ -59,6 +59,8 @@ class SpokenCall:
     @property
     def test(self) -> Any:
         """What is there where a text holds such a call."""
+        if "first" in self.tool:  # names, or one that is always there: the text they stand in
+            return self.tool["first"][0]["of"]
         return self.arguments if "const" in self.tool else self.tool
 
     def rule(self, when: dict[str, Any]) -> dict[str, Any]:
@@ -228,7 +230,7 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
         elif closing:
             regex = rf"{start}({NAME}){opens}(.*?){closing}?\s*;?$"
         elif frame.name == NAMELESS:
-            regex = rf"{start}({COMMAND}){opens}(.*)$"
+            regex = rf"{start}({COMMAND}){opens}{_LINK}(.*)$"
         else:
             regex = rf"{start}({NAME}){opens}(.*)$"
         pattern = re2.compile(regex)
@@ -252,6 +254,8 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
         yield from _made(frame, parts[0], parts[1], names, total, min(0.95, sure), around, result=parts[2])
 
 
+#: A word that links a command with what it is given.
+_LINK = r"(?:(?:at|from|in|into|on|onto|to|with)\s+)?"
 #: Programs that any shell runs.
 _PROGRAMS = frozenset("cat cd cp curl cut echo find git grep head ls mkdir mv pip python python3 pytest rm sed".split())  # noqa: SIM905
 
@@ -273,7 +277,18 @@ def _constant(frame: CallFrame, inner: list[str], total: int) -> Iterator[Spoken
         return
     sure = 0.55 + 0.25 * (frame.why.startswith("a block") or frame.said is None) + 0.1 * (code_share(inner) > 0.3)
     name = frame.name.strip().lower().replace(" ", "_")
+    tool: Any = {"const": name}
+    arguments: Any = frame.inner
+    opened = Counter(found[1] for text in inner if (found := re.match(r"(?s)\s*([A-Za-z_]\w*)\[.*\]\s*$", text)))
+    named = [word for word, n in opened.most_common() if n >= max(2, 0.05 * len(inner))]
+    if named:
+        alone = Counter(text.strip() for text in inner if re.fullmatch(NAME, text.strip()))
+        every = dict.fromkeys([*named, *(word for word, n in alone.items() if n >= max(2, 0.01 * len(inner)))])
+        either = "|".join(map(quoted, every))
+        tool = {"first": [{"re": rf"^\s*({either})(?:\[|\s|$)", "of": frame.inner}, {"const": named[0]}]}
+        given = {"re": rf"(?s)^\s*(?:{'|'.join(map(quoted, named))})\[(.*?)\]?\s*$", "of": frame.inner}
+        arguments = {"first": [given, {"strip": {"cut": rf"^\s*(?:{either})(?:\s|$)", "of": frame.inner}}]}
     yield SpokenCall(
-        {"const": name}, frame.inner, frame.said, None, ((name, len(inner)),), len(inner) / total, sure * frame.sure,
+        tool, arguments, frame.said, None, ((name, len(inner)),), len(inner) / total, sure * frame.sure,
         f"{frame.why} what is executed",
     )  # fmt: skip

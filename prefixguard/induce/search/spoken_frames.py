@@ -98,7 +98,7 @@ def _tags(texts: list[str]) -> Iterator[CallFrame]:
         if key is None:
             often.append(tag)
             said = _around(rf"(?s)<{tag}>\s*.*?\s*</{tag}>", texts)
-            inner = {"re": rf"(?s)<{tag}>\s*(.*?)\s*</{tag}>", "of": TEXT}
+            inner: Any = {"re": rf"(?s)<{tag}>\s*(.*?)\s*</{tag}>", "of": TEXT}
             yield CallFrame(inner, said, tag, 0.9, f"<{tag}> is")
         else:
             opening = rf"<{tag}\s+{key}=[\"']([\w.-]+)[\"']\s*>" if key else rf"<{tag}=([\w.-]+)\s*>"

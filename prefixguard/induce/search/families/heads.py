@@ -151,8 +151,6 @@ def _heads_of(line: str) -> Iterator[LineHead]:
             ends = apart and (text.endswith(_CLOSERS) or (i == indented and is_prompt(text)) or text == "```")
             ends |= text.endswith(("]", "|", ":")) and after[0] in ("word", "id") and (text != ":" or i > 2)
             ends |= text == "`" and i in (1, 2) and tokens[0][1] in PROMPTS
-            ends |= i == 0 and text == "```"
-            ends |= text in ("-", "–", "—") and apart and i > 1 and tokens[i - 1][0] == "space"
         elif kind == "time":
             ends = i == 0 and apart
         else:  # key=word, or a word behind the end of a label

@@ -190,7 +190,8 @@ def _unwrapped(bodies: Sequence[str]) -> Any:
 
 
 def _cuts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:
-    """RE2 of what belongs to no text: what lines that go on begin with, and notes that something was left out."""
+    """RE2 of what belongs to no text: what lines that go on begin with, rulers and signs at its end, and notes that
+    something was left out."""
     out: list[str] = []
     more = [line for event in events for line in event.body.split("\n")[1:] if line.strip()]
     begun = Counter(match[0] for line in more if (match := re.match(r"[ \t]*[|>:][ \t]?|[ \t]+", line)))
@@ -198,13 +199,31 @@ def _cuts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:
         if n >= max(4, 0.8 * len(more)):
             out.append(f"(?m)^{quoted(prefix)}")
     notes: Counter[str] = Counter()
+    lasts: Counter[str] = Counter()
     for event in events:
+        lasts.update(_closing(event.body))
         note = re.search(r"(?:\.\.\.|…)[ \t]*[\[(<][^\[\]()<>\n]{0,12}\d+[^\[\]()<>\n]{1,24}[\])>]$", event.body)
         if note and roles.of.get(event.kind) == "result":
             notes[re.sub(r"\d+", "0", note[0])] += 1
     least = max(2, 0.02 * len(events))
+    closing = [last for last, n in lasts.items() if n >= 5 * least]
+    if closing:
+        out.append(rf"(?:\n\s*(?:{'|'.join(closing)})[ \t]*)+\s*$")
     out += [re.sub("0", r"\\d+", quoted(note)) + r"\s*$" for note, n in notes.items() if n >= least]
     return out + _verdicts(events, roles)
+
+
+def _closing(body: str) -> Iterator[str]:
+    """RE2 of lines at the end of a text that are no part of it, the last first: rulers of four signs, and words behind
+    a sign that is no letter and differs, a spinner."""
+    for line in body.split("\n")[1:][:-5:-1]:
+        last = line.strip()
+        if ruler := re.fullmatch("([-=#*_~\u2500-\u257f])\\1{3,}", last):
+            yield quoted(ruler[1]) + "{4,}"
+        elif re.fullmatch(r"[^\x00-\x7f\w]\s+\w[^\n]{3,60}", last):
+            yield r"[^\x00-\x7f]" + quoted(last[1:])
+        elif last:
+            return
 
 
 def _verdicts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -66,6 +67,7 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
     if {"call", "result"} <= {role[key] for key in named}:  # they and what looks like them, then all
         kin = {key for key in able if heads[key].skeleton in core and (role[key] in ("call", "result") or key in named)}
         options = [kin, *(kin | option for option in options)]
+    options = [*_counted(lines, marks, split, role), *options]
     starts = sorted(split.starts)
     per_run: dict[int, list[str]] = {}
     for mark in marks:
@@ -86,6 +88,29 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
         kept = _fitting(lines, (*sorted(option, key=lambda key: (-counts[key], key))[:MOST_HEADS], *once))
         if kept and kept not in out:
             out.append(kept)
+    return out
+
+
+def _counted(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, role: Mapping[str, str]) -> list[set[str]]:
+    """Heads that count the steps of runs, 1, 2, 3, each with a head of another side that stands once between two of
+    them: what is printed around them is no event."""
+    starts = sorted(split.starts)
+    places: dict[str, list[int]] = {}
+    counted: Counter[str] = Counter()
+    last: dict[str, tuple[int, int]] = {}
+    for i, mark in enumerate(marks):
+        number = re.search(r"\d{1,6}", lines.docs[mark.doc][mark.line][: mark.size]) if mark.head.worded else None
+        if number is not None:
+            key, run = mark.head.key, bisect_right(starts, (mark.doc, mark.line))
+            places.setdefault(key, []).append(i)
+            counted[key] += last.get(key) == (run, int(number[0]) - 1)
+            last[key] = run, int(number[0])
+    out = []
+    for key, at in places.items():
+        if counted[key] >= max(4, 0.7 * len(at)) and lines.spread(key) >= 0.25:
+            gaps = [Counter(mark.head.key for mark in marks[a + 1 : b]) for a, b in pairwise([*at, len(marks)])]
+            others = [other for other, said in role.items() if said in ("user", "result", "tool")]
+            out += [{key, one} for one in others if sum(gap[one] == 1 for gap in gaps) >= 0.7 * len(gaps)]
     return out
 
 

@@ -106,9 +106,8 @@ def _inside_json(evidence: Evidence) -> Iterator[LogSource]:
     total: Counter[tuple[str, str]] = Counter()
     for file in evidence.files:
         value = evidence.values.get(file.path)
-        lists = {"$[*]": value} if isinstance(value, list) and file.kind is Kind.JSON else {"": value}
-        if not isinstance(value, list):
-            lists = {"": [value]}
+        rows = value if isinstance(value, list) else [value]
+        lists = {"$[*]" if rows is value and file.kind is Kind.JSON else "": rows}
         if isinstance(value, dict):
             lists |= {spell("$", (key, None)): part for key, part in value.items() if isinstance(part, list)}
         for runs, records in lists.items():

@@ -14,7 +14,6 @@ from prefixguard.induce.search.families.heads import LogLines, is_prompt
 from prefixguard.induce.search.families.text_events import TextEvent
 from prefixguard.induce.search.spoken_calls import SpokenCall, placed, spoken_calls
 from prefixguard.induce.search.spoken_names import NAME, names_share, prose_share, role_of, value_of
-from prefixguard.lexicon import polarity
 from prefixguard.stepview import MISSING
 
 #: How much a name speaks for a kind that calls, and for one that answers.
@@ -151,7 +150,6 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
         elif event.run not in begun:
             before[event.kind] += 1
     per_run: Counter[str] = Counter(kind for kind, _ in {(event.kind, event.run) for event in kinds.events})
-    final: Counter[str] = Counter({event.run: event.kind for event in kinds.events}.values())
     runs = len({event.run for event in kinds.events})
     for kind, texts in kinds.bodies.items():
         if kind in roles:
@@ -163,9 +161,7 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
         blank = sum(not text for text in texts) / n
         apart = sum(re.search(r"\n[ \t]*\n", text) is not None for text in texts) / n
         rare = (n < 0.25 * kinds.usual and per_run[kind] < 0.8 * runs) or kind == "@"
-        if not role and (n == per_run[kind] and final[kind] >= 0.7 * n and _few(texts)):
-            roles[kind] = "noise"
-        elif blank < 0.9 and apart >= 0.25 and role in ("user", "", "noise") and not texts[0].startswith("```"):
+        if blank < 0.9 and apart >= 0.25 and role in ("user", "", "noise") and not texts[0].startswith("```"):
             roles[kind] = "noted" if role == "noise" else "parted"
         elif not role and (rare or (prose >= 0.3 and answered >= 0.5)):
             roles[kind] = "noise" if rare else "agent"
@@ -178,10 +174,3 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
         else:
             roles[kind] = "user" if before[kind] >= 0.5 * n else "observe"
     return HeadRoles(roles, forms, score)
-
-
-def _few(texts: Sequence[str]) -> bool:
-    """Do the texts say one of a few things, or whether something went well?"""
-    firsts = [text.split("\n", 1)[0] for text in texts]
-    judged = sum(any(polarity(word) for word in re.findall(r"[A-Za-z]+", first)) for first in firsts)
-    return len(set(firsts)) <= max(3, 0.2 * len(firsts)) or judged >= 0.8 * len(firsts)
