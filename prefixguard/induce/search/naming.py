@@ -70,25 +70,11 @@ def named_parts(spec: Mapping[str, Any]) -> float:
             if part is not None and part[1] > _CLEAR:
                 said.append(-part[1] * (rule["emit"] not in _MAY[part[0]]))
         for name, (good, bad) in _HOLDS.items():
-            for path in _paths(rule.get(name)):
+            for path in (text for text in _texts(rule.get(name)) if text[:2] in ("@.", "^.", "$.")):
                 mine, other = affinity(path, good), affinity(path, bad)
                 if max(mine, other) >= _CLEAR and mine != other:
                     said.append(-other * (other > mine))
     return sum(said) / len(said) if said else 0.0
-
-
-def _paths(value: Any) -> Iterator[str]:
-    """Paths in a value of the spec."""
-    if isinstance(value, str):
-        if value[:1] in "@^$":
-            yield value
-    elif isinstance(value, Mapping):
-        for key, inner in value.items():
-            if key in ("of", "text", "json", "strip", "first", "list", "join"):
-                yield from _paths(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _paths(inner)
 
 
 #: Agents of one set at most, and of their events that must say who speaks.
@@ -119,8 +105,13 @@ def with_agents(spec: Mapping[str, Any], evidence: Evidence) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
+    """Names and texts in a value of the spec."""
     if isinstance(value, str):
         yield value
-    for key, inner in value.items() if isinstance(value, dict) else ():
-        yield str(key)
-        yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _texts(inner)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -74,9 +74,6 @@ class SpokenCall:
         return rule
 
 
-Body = Callable[[CallFrame, list[str], int], Iterator[SpokenCall]]
-
-
 def spoken_calls(texts: Sequence[str], at: Any = "@.body", most: int = 4, called: bool = False) -> list[SpokenCall]:
     """The forms of calls in what an agent said, the surest first; none where the texts are speech.
 
@@ -89,8 +86,8 @@ def spoken_calls(texts: Sequence[str], at: Any = "@.body", most: int = 4, called
     for one in _found(kept, called) if kept else ():
         names = {name for name, _ in one.tools}
         if all(names != {name for name, _ in other.tools} for other in out):
-            tool, arguments, said, result = (placed(v, at) for v in (one.tool, one.arguments, one.said, one.result))
-            out.append(SpokenCall(tool, arguments, said, result, one.tools, one.share, one.sure, one.why))
+            values = {part: placed(getattr(one, part), at) for part in ("tool", "arguments", "said", "result")}
+            out.append(replace(one, **values))
     return out[:most]
 
 
@@ -104,12 +101,10 @@ def _found(texts: tuple[str, ...], called: bool) -> list[SpokenCall]:
         if len(inner) < max(1, LEAST * len(kept)):
             continue
         if frame.tools is not None:
-            found.extend(
-                _made(frame, frame.tools, frame.inner, _texts(frame.tools, kept), len(kept), 1.0, "its arguments")
-            )
-            continue
-        for body in _BODIES:
-            found.extend(body(frame, inner, len(kept)))
+            names = _texts(frame.tools, kept)
+            found += _made(frame, frame.tools, frame.inner, names, len(kept), 1.0, "its arguments")
+        else:
+            found += [form for body in (_json, _named, _constant) for form in body(frame, inner, len(kept))]
     return sorted((one for one in found if one.score > 0.1), key=lambda one: -one.score)
 
 
@@ -143,16 +138,8 @@ def _made(
         sure *= 0.75  # a word that never changes may be no tool's name
     parts = [part for part in (frame.said, said) if part is not None]
     around = parts[0] if len(parts) == 1 else {"join": parts} if parts else None
-    yield SpokenCall(
-        tool,
-        arguments,
-        around,
-        result,
-        tuple(counts.most_common()),
-        share,
-        sure * frame.sure * fit,
-        f"{frame.why} {why}",
-    )
+    tools = tuple(counts.most_common())
+    yield SpokenCall(tool, arguments, around, result, tools, share, sure * frame.sure * fit, f"{frame.why} {why}")
 
 
 _THOUGHTS = ("thought", "thoughts", "reasoning", "rationale", "plan", "explanation")
@@ -177,7 +164,6 @@ def _json(frame: CallFrame, inner: list[str], total: int) -> Iterator[SpokenCall
         stem = path.rsplit(".", 1)[0]
         beside = [key for key in keys if key.rsplit(".", 1)[0] == stem and key != path]
         filled = Counter(key for one in flat for key in beside if isinstance(one.get(key), dict | list))
-        texts = Counter(key for one in flat for key in beside if isinstance(one.get(key), str))
         ranked = sorted(beside, key=lambda key: (-(filled[key] / n) - affinity(key, Meaning.ARGUMENTS), key))
         named = ranked[0] if ranked and (filled[ranked[0]] or affinity(ranked[0], Meaning.ARGUMENTS) > 0.4) else None
         prior = 0.1 * affinity(path, Meaning.TOOL)
@@ -189,7 +175,7 @@ def _json(frame: CallFrame, inner: list[str], total: int) -> Iterator[SpokenCall
                 key.rsplit(".", 1)[-1]: at(key) for key in sorted(beside) if said is None or key not in said["path"]
             }
             values: Any = {"object": rest} if rest and len(rest) <= 16 else frame.inner
-            sure = 0.6 + prior - 0.2 * bool(not rest) - 0.05 * (texts.total() == 0)
+            sure = 0.6 + prior - 0.2 * bool(not rest)
             yield from _made(frame, at(path), values, names, total, sure, f"JSON with the tool at {path}", said)
     single = [next(iter(one)) for one in objects if len(one) == 1 and isinstance(next(iter(one.values())), dict)]
     if len(single) >= 0.6 * len(objects):
@@ -244,7 +230,7 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
         elif closing:
             regex = rf"{start}({NAME}){opens}(.*?){closing}?\s*;?$"
         elif frame.name == NAMELESS:
-            regex = rf"{start}({COMMAND}){opens}{_linked(start, opens, texts)}(.*)$"
+            regex = rf"{start}({COMMAND}){opens}{_LINK}(.*)$"
         else:
             regex = rf"{start}({NAME}){opens}(.*)$"
         pattern = re2.compile(regex)
@@ -268,23 +254,10 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
         yield from _made(frame, parts[0], parts[1], names, total, min(0.95, sure), around, result=parts[2])
 
 
+#: A word that links a command with what it is given.
+_LINK = r"(?:(?:at|from|in|into|on|onto|to|with)\s+)?"
 #: Programs that any shell runs.
 _PROGRAMS = frozenset("cat cd cp curl cut echo find git grep head ls mkdir mv pip python python3 pytest rm sed".split())  # noqa: SIM905
-
-
-#: Words between a command and what it is given.
-_LINKS = ("at", "from", "in", "into", "on", "onto", "to", "with")
-
-
-def _linked(start: str, opens: str, texts: list[str]) -> str:
-    """RE2 of words that link a command with what it is given, where one of the commands always has one."""
-    said: dict[str, Counter[str]] = {}
-    for match in map(re2.compile(rf"{start}({COMMAND}){opens}([A-Za-z]+\s|)").search, texts):
-        if match is not None:
-            said.setdefault(match.group(1), Counter())[match.group(2).strip()] += 1
-    always = {word for words in said.values() for word, n in words.items() if n >= max(2, 0.9 * words.total())}
-    links = sorted(always & set(_LINKS))
-    return rf"(?:(?:{'|'.join(links)})\s+)?" if links else ""
 
 
 def _answered(start: str, opens: str, closing: str, texts: list[str]) -> str | None:
@@ -304,27 +277,18 @@ def _constant(frame: CallFrame, inner: list[str], total: int) -> Iterator[Spoken
         return
     sure = 0.55 + 0.25 * (frame.why.startswith("a block") or frame.said is None) + 0.1 * (code_share(inner) > 0.3)
     name = frame.name.strip().lower().replace(" ", "_")
-    opened = _often((found[1] for text in inner if (found := _OPENED.match(text))), 0.05 * len(inner))
     tool: Any = {"const": name}
     arguments: Any = frame.inner
-    if opened:
-        alone = _often((text.strip() for text in inner if re.fullmatch(NAME, text.strip())), 0.01 * len(inner))
-        either = "|".join(map(quoted, {**opened, **alone}))
-        tool = {"first": [{"re": rf"^\s*({either})(?:\[|\s|$)", "of": frame.inner}, {"const": next(iter(opened))}]}
-        named = {"re": rf"(?s)^\s*(?:{'|'.join(map(quoted, opened))})\[(.*?)\]?\s*$", "of": frame.inner}
-        arguments = {"first": [named, {"strip": {"cut": rf"^\s*(?:{either})(?:\s|$)", "of": frame.inner}}]}
+    opened = Counter(found[1] for text in inner if (found := re.match(r"(?s)\s*([A-Za-z_]\w*)\[.*\]\s*$", text)))
+    named = [word for word, n in opened.most_common() if n >= max(2, 0.05 * len(inner))]
+    if named:
+        alone = Counter(text.strip() for text in inner if re.fullmatch(NAME, text.strip()))
+        every = dict.fromkeys([*named, *(word for word, n in alone.items() if n >= max(2, 0.01 * len(inner)))])
+        either = "|".join(map(quoted, every))
+        tool = {"first": [{"re": rf"^\s*({either})(?:\[|\s|$)", "of": frame.inner}, {"const": named[0]}]}
+        given = {"re": rf"(?s)^\s*(?:{'|'.join(map(quoted, named))})\[(.*?)\]?\s*$", "of": frame.inner}
+        arguments = {"first": [given, {"strip": {"cut": rf"^\s*(?:{either})(?:\s|$)", "of": frame.inner}}]}
     yield SpokenCall(
         tool, arguments, frame.said, None, ((name, len(inner)),), len(inner) / total, sure * frame.sure,
         f"{frame.why} what is executed",
     )  # fmt: skip
-
-
-_OPENED = re.compile(r"(?s)\s*([A-Za-z_]\w*)\[.*\]\s*$")
-
-
-def _often(names: Iterable[str], least: float) -> dict[str, None]:
-    """Names that come at least so often, and twice, the most common first."""
-    return {name: None for name, n in Counter(names).most_common() if n >= max(2, least)}
-
-
-_BODIES: tuple[Body, ...] = (_json, _named, _constant)

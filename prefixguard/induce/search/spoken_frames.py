@@ -86,29 +86,25 @@ def _fences(texts: list[str]) -> Iterator[CallFrame]:
 
 
 def _tags(texts: list[str]) -> Iterator[CallFrame]:
-    plain: Counter[str] = Counter()
-    named: Counter[tuple[str, str]] = Counter()
+    """Tags around calls; an attribute, or the tag itself, may name the tool."""
+    tally: Counter[tuple[str, str | None]] = Counter()
     for text in texts:
-        for tag, attribute in {(match[1], match[2]) for match in _TAG.finditer(text)}:
-            if f"</{tag}>" in text:
-                if attribute:
-                    named[tag, attribute.strip().split("=")[0]] += 1
-                else:
-                    plain[tag] += 1
-    for (tag, key), n in named.most_common(3):
-        if n >= max(1, LEAST * len(texts)):
-            opening = rf"<{tag}=([\w.-]+)\s*>" if not key else rf"<{tag}\s+{key}=[\"']([\w.-]+)[\"']\s*>"
-            regex = rf"(?s){opening}\s*(.*?)\s*</{tag}>"
-            cut = rf"(?s)(?:<\w+>\s*)?{opening}.*</{tag}>(?:\s*</\w+>)?"
-            inner = {"re": regex, "of": TEXT, "group": 2}
-            yield CallFrame(
-                inner, _around(cut, texts), tag, 0.95, f"<{tag}> names the tool; it is", {"re": opening, "of": TEXT}
-            )
-    often = [tag for tag, n in plain.most_common(12) if n >= max(1, LEAST * len(texts))]
-    for tag in often:
-        regex = rf"(?s)<{tag}>\s*(.*?)\s*</{tag}>"
-        said = _around(regex.replace("(.*?)", ".*?"), texts)
-        yield CallFrame({"re": regex, "of": TEXT}, said, tag, 0.9, f"<{tag}> is")
+        found = [match for match in _TAG.finditer(text) if f"</{match[1]}>" in text]
+        tally.update({(match[1], match[2].strip().partition("=")[0] if match[2] else None) for match in found})
+    often = []
+    for (tag, key), n in tally.most_common(15):
+        if n < max(1, LEAST * len(texts)):
+            continue
+        if key is None:
+            often.append(tag)
+            said = _around(rf"(?s)<{tag}>\s*.*?\s*</{tag}>", texts)
+            inner: Any = {"re": rf"(?s)<{tag}>\s*(.*?)\s*</{tag}>", "of": TEXT}
+            yield CallFrame(inner, said, tag, 0.9, f"<{tag}> is")
+        else:
+            opening = rf"<{tag}\s+{key}=[\"']([\w.-]+)[\"']\s*>" if key else rf"<{tag}=([\w.-]+)\s*>"
+            said = _around(rf"(?s)(?:<\w+>\s*)?{opening}.*</{tag}>(?:\s*</\w+>)?", texts)
+            inner = {"re": rf"(?s){opening}\s*(.*?)\s*</{tag}>", "of": TEXT, "group": 2}
+            yield CallFrame(inner, said, tag, 0.95, f"<{tag}> names the tool; it is", {"re": opening, "of": TEXT})
     bodies = {tag: [m[1] for m in re.finditer(rf"(?s)<{tag}>(.*?)</{tag}>", "\n".join(texts))] for tag in often}
     tools = [
         tag
@@ -118,11 +114,8 @@ def _tags(texts: list[str]) -> Iterator[CallFrame]:
     if len(tools) > 1:
         either = "|".join(map(re.escape, sorted(tools)))
         regex = rf"(?s)<({either})>\s*(.*?)\s*</(?:{either})>"
-        inner = {"re": regex, "of": TEXT, "group": 2}
-        said = _around(regex, texts)
-        yield CallFrame(
-            inner, said, "", 0.9, "tags named after tools; inside is", {"re": regex, "of": TEXT, "group": 1}
-        )
+        name, inner = ({"re": regex, "of": TEXT, "group": group} for group in (1, 2))
+        yield CallFrame(inner, _around(regex, texts), "", 0.9, "tags named after tools; inside is", name)
 
 
 def _labels(texts: list[str]) -> Iterator[CallFrame]:

@@ -44,13 +44,7 @@ def text_columns(runs: Sequence[SeenRun]) -> list[Values]:
         elsewhere = sum(values[i] != said for i, said in told[template].items())  # the same words stand before, too
         if elsewhere > 0.05 * len(told[template]) or any(values == other.values for other in columns):
             continue
-        before = (
-            template.partition("(?P")[0]
-            .removeprefix("(?m)^")
-            .removeprefix("[^\\n]*?")
-            .replace("\\s", " ")
-            .replace("\\d", " ")
-        )
+        before = re.sub(r"\\[sd]|\[\^\\n\]", " ", template.partition("(?P")[0].removeprefix("(?m)^"))
         columns.append(Values(spec, " ".join(re.findall(r"[A-Za-z]+", before)[-3:]), values, "text"))
     return columns
 

@@ -97,9 +97,8 @@ class LineHead:
         out = []
         for i, (kind, text) in enumerate(self.tokens):
             if kind in _MASKS:
-                out.append(
-                    f"(?P<{groups[kind]}>{_MASKS[kind]})" if groups.get(kind) and i == last[kind] else _MASKS[kind]
-                )
+                named = groups.get(kind) and i == last[kind]
+                out.append(f"(?P<{groups[kind]}>{_MASKS[kind]})" if named else _MASKS[kind])
             elif kind == "space":
                 beside = {self.tokens[i - 1][0], self.tokens[min(i + 1, len(self.tokens) - 1)][1]}
                 out.append(" " if text == " " and not beside & {"level", "|"} else "[ \\t]+")
@@ -141,10 +140,8 @@ def _heads_of(line: str) -> Iterator[LineHead]:
     indented = tokens[0][0] == "space"
     if line.startswith("</") or (indented and (len(tokens) < 2 or not is_prompt(tokens[1][1]))):
         return
-    closed = "</" in line and len(tokens) > 8  # a tag and its text: no head behind the opening tag
-    shut = next((i for i, one in enumerate(tokens) if closed and one[1] == "<" and i), MOST_TOKENS)
     words = 0
-    for i, (kind, text) in enumerate(tokens[: min(shut, MOST_TOKENS)]):
+    for i, (kind, text) in enumerate(tokens[:MOST_TOKENS]):
         words += kind == "word"
         if words > MOST_WORDS:
             return
@@ -154,22 +151,17 @@ def _heads_of(line: str) -> Iterator[LineHead]:
             ends = apart and (text.endswith(_CLOSERS) or (i == indented and is_prompt(text)) or text == "```")
             ends |= text.endswith(("]", "|", ":")) and after[0] in ("word", "id") and (text != ":" or i > 2)
             ends |= text == "`" and i in (1, 2) and tokens[0][1] in PROMPTS
-            ends |= i == 0 and text == "```"
-            ends |= text in ("-", "–", "—") and apart and i > 1 and tokens[i - 1][0] == "space"
         elif kind == "time":
             ends = i == 0 and apart
         else:  # key=word, or a word behind the end of a label
             before = [one for one in tokens[:i] if one[0] != "space"]
-            ends = (
-                bool(before)
-                and apart
-                and (before[-1][1] == "=" or (kind == "word" and before[-1][1].endswith((":", "]", "|"))))
-            )
+            labelled = kind == "word" and before and before[-1][1].endswith((":", "]", "|"))
+            ends = bool(before and apart and (before[-1][1] == "=" or labelled))
         if ends and _balanced(tokens[: i + 1]):
             yield LineHead(tuple(tokens[: i + 1]), False)
             if indented:
                 return
-    if not closed and len(line) <= LONGEST_HEAD and len(tokens) <= MOST_TOKENS and tokens[-1][1][-1:] not in ",;({[":
+    if len(line) <= LONGEST_HEAD and len(tokens) <= MOST_TOKENS and tokens[-1][1][-1:] not in ",;({[":
         yield LineHead(tuple(tokens), True)
 
 
@@ -185,12 +177,14 @@ def _balanced(tokens: Sequence[tuple[str, str]]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HeadLine:
-    """A line that begins with a head. doc, line: where. size: of the head, in code points."""
+    """A line that begins with a head. doc, line: where. size: of the head, in code points. number: the last one in it,
+    "" where there is none."""
 
     doc: int
     line: int
     head: LineHead
     size: int
+    number: str
 
 
 #: Lines of front matter at most.
@@ -211,7 +205,6 @@ class LogLines:
 
     def __init__(self, texts: Sequence[str], names: bool = True) -> None:
         self.names = names
-        self.common: frozenset[str] = frozenset()  # words that most heads have
         each = max(400, MOST_LINES // max(1, len(texts)))
         self.docs = [text.split("\n")[:each] for text in texts]
         self.heads: dict[str, LineHead] = {}
@@ -253,12 +246,10 @@ class LogLines:
         below = [one for one in self._below.get(key, ()) if one in self.kept and self.spread(one) >= 0.4]
         if head.worded:
             stamps = head.strong and n >= 0.6 * self.headed
-            told = {role_of(self.heads[one].words.removeprefix(head.words)) for one in below} if self.names else set()
-            if not {"call", "result"} <= told:  # else the label is followed by the kind of event
-                timed = any(kind == "time" for kind, _ in head.tokens[:2])
-                below = [one for one in below if timed or not self.heads[one].whole]
-                ends = {one: self.heads[one].whole or self.heads[one].tokens[-1][0] == "sign" for one in below}
-                below = [one for one in below if stamps or self._same(key, one) or (timed and ends[one])]
+            timed = any(kind == "time" for kind, _ in head.tokens[:2])
+            below = [one for one in below if timed or not self.heads[one].whole]
+            ends = {one: self.heads[one].whole or self.heads[one].tokens[-1][0] == "sign" for one in below}
+            below = [one for one in below if stamps or self._same(key, one) or (timed and ends[one])]
         return 1 <= len(below) <= 16 and sum(self.counts[one] for one in below) >= 0.8 * n
 
     def _same(self, key: str, longer: str) -> bool:
@@ -280,5 +271,6 @@ class LogLines:
                     if not self.parted(head.key):
                         break
                 if best is not None:
-                    out.append(HeadLine(doc, at, best, sum(len(text) for _, text in best.tokens)))
+                    size = sum(len(text) for _, text in best.tokens)
+                    out.append(HeadLine(doc, at, best, size, (re.findall(r"\d+", line[:size]) or [""])[-1]))
         return out

@@ -19,9 +19,8 @@ from prefixguard.induce.search.families.text_logs import LogSource, RunSplit, lo
 from prefixguard.induce.search.families.text_roles import HeadRoles, roles_of
 from prefixguard.induce.search.spoken_calls import SpokenCall, placed
 from prefixguard.induce.search.spoken_names import quoted, role_of
-from prefixguard.lexicon import Meaning, affinity, polarity
+from prefixguard.lexicon import polarity
 from prefixguard.stepview.schema import NEWEST, schema_of
-from prefixguard.stepview.values import read_json
 
 #: Candidates of one source, and how far behind the likeliest one may be.
 MOST_CANDIDATES, NEAR = 48, 0.12
@@ -34,12 +33,8 @@ _ORDER = (
 def propose(evidence: Evidence) -> Iterator[Iterator[Candidate]]:
     """Of every log the candidates, likeliest first."""
     for source in log_sources(evidence):
-        yield _of_source(source, evidence.names)
-
-
-def _of_source(source: LogSource, names: bool) -> Iterator[Candidate]:
-    made = sorted(islice(_candidates(source, names), MOST_CANDIDATES), key=lambda one: -one.prior)
-    yield from (one for one in made if one.prior >= made[0].prior - NEAR)
+        made = sorted(islice(_candidates(source, evidence.names), MOST_CANDIDATES), key=lambda one: -one.prior)
+        yield iter([one for one in made if one.prior >= made[0].prior - NEAR])
 
 
 def _candidates(source: LogSource, names: bool) -> Iterator[Candidate]:
@@ -164,8 +159,7 @@ def _rules(kind: str, when: dict[str, Any], roles: HeadRoles, bodies: Sequence[s
         value = {"re": rf"(?s)^(?:(?:{names})\b[ \t:]*)?(.*)$", "of": "@.body"}
         return [form.rule(when), *_result_rules(when, value)]
     if role == "result":
-        value = _unwrapped(bodies, {name for one in roles.forms.values() for name, _ in one.tools})
-        return _result_rules(when, value)
+        return _result_rules(when, _unwrapped(bodies))
     return [{"when": when, "emit": "observe", "observation": _unwrapped(bodies)}]
 
 
@@ -186,90 +180,50 @@ def _result_rules(when: dict[str, Any], value: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _unwrapped(bodies: Sequence[str], tools: set[str] | frozenset[str] = frozenset()) -> Any:
-    """Value of the text that bodies hold: without a fence, the name of a tool, or a label in front, and out of JSON."""
+def _unwrapped(bodies: Sequence[str]) -> Any:
+    """Value of the text that bodies hold: out of a fence, or of `key=value key="text"`."""
     kept = [body for body in bodies if body]
-    value: Any = "@.body"
-    for wrap in _WRAPS:
-        matches = [match for match in (re.match(wrap, body) for body in kept) if match is not None]
-        named = r"([\w" in wrap
-        if (
-            kept
-            and len(matches) >= 0.9 * len(kept)
-            and (not named or sum(m[1] in tools for m in matches) >= 0.9 * len(matches))
-        ):
-            value = {"re": wrap, "of": value} | ({"group": 2} if named else {})
-            kept = [match[match.re.groups] for match in matches]
-    objects = [one for one in map(read_json, kept) if isinstance(one, dict)]
-    keys = Counter(key for one in objects for key, text in one.items() if isinstance(text, str) and key.isidentifier())
-    if kept and len(objects) >= 0.9 * len(kept) and keys:
-        key, n = max(keys.items(), key=lambda one: (max(affinity(one[0], m) for m in _OF_TEXT), one[1]))
-        sole = all(len(one) == 1 for one in objects) or max(affinity(key, meaning) for meaning in _OF_TEXT) > 0.4
-        if n >= 0.9 * len(objects) and sole and value != "@.body":
-            return {"json": value, "path": f"$.{key}"}
-    return value
-
-
-#: A fence, `key=value key="text"`, the name of a tool, a label before JSON.
-_WRAPS = (
-    r"(?s)^```\w*\n(.*?)\n?```$",
-    r"(?s)^(?:[\w.]+=[^\s\"]+ )*[\w.]+=\"(.*)\"\s*$",
-    r"(?s)^([\w.-]+)\s*(?:->|=>|:)\s+(.*)$",
-    r"(?s)^\w+: (\{.*\})$",
-)
-_OF_TEXT = (Meaning.RESULT, Meaning.TEXT, Meaning.THOUGHT)
+    for wrap in (r"(?s)^```\w*\n(.*?)\n?```$", r"(?s)^(?:[\w.]+=[^\s\"]+ )*[\w.]+=\"(.*)\"\s*$"):
+        if kept and sum(re.match(wrap, body) is not None for body in kept) >= 0.9 * len(kept):
+            return {"re": wrap, "of": "@.body"}
+    return "@.body"
 
 
 def _cuts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:
-    """RE2 of what belongs to no text: rulers and closing marks at its end, what lines that go on begin with, and notes
-    that something was left out."""
+    """RE2 of what belongs to no text: what lines that go on begin with, rulers and signs at its end, and notes that
+    something was left out."""
     out: list[str] = []
     more = [line for event in events for line in event.body.split("\n")[1:] if line.strip()]
-    if len(more) >= 4:
-        prefix = Counter(match[0] for line in more if (match := re.match(r"[ \t]*[|>:][ \t]?|[ \t]+", line)))
-        if prefix and prefix.most_common(1)[0][1] >= 0.8 * len(more):
-            out.append(f"(?m)^{quoted(prefix.most_common(1)[0][0])}")
-    lasts: Counter[str] = Counter()
+    begun = Counter(match[0] for line in more if (match := re.match(r"[ \t]*[|>:][ \t]?|[ \t]+", line)))
+    for prefix, n in begun.most_common(1):
+        if n >= max(4, 0.8 * len(more)):
+            out.append(f"(?m)^{quoted(prefix)}")
     notes: Counter[str] = Counter()
+    lasts: Counter[str] = Counter()
     for event in events:
         lasts.update(_closing(event.body))
-        last = event.body.rsplit("\n", 1)[-1].strip()
-        note = re.search(r"(?:\.\.\.|…)[ \t]*[\[(<][^\[\]()<>\n]{0,12}\d+[^\[\]()<>\n]{1,24}[\])>]$", last)
+        note = re.search(r"(?:\.\.\.|…)[ \t]*[\[(<][^\[\]()<>\n]{0,12}\d+[^\[\]()<>\n]{1,24}[\])>]$", event.body)
         if note and roles.of.get(event.kind) == "result":
             notes[re.sub(r"\d+", "0", note[0])] += 1
     least = max(2, 0.02 * len(events))
-    closing = [_any_of(last) for last, n in lasts.items() if n >= least * (5 if last[0] == _SIGN else 1)]
+    closing = [last for last, n in lasts.items() if n >= 5 * least]
     if closing:
         out.append(rf"(?:\n\s*(?:{'|'.join(closing)})[ \t]*)+\s*$")
     out += [re.sub("0", r"\\d+", quoted(note)) + r"\s*$" for note, n in notes.items() if n >= least]
     return out + _verdicts(events, roles)
 
 
-#: Stands for a sign that differs from line to line: a spinner.
-_SIGN = "\0"
-_RULER = "([-=#*_~\u2500-\u257f])\\1{3,}"
-
-
 def _closing(body: str) -> Iterator[str]:
-    """Lines at the end of a text that are no part of it, the last first: rulers of four signs, closing marks, and words
-    behind a sign that is no letter."""
+    """RE2 of lines at the end of a text that are no part of it, the last first: rulers of four signs, and words behind
+    a sign that is no letter and differs, a spinner."""
     for line in body.split("\n")[1:][:-5:-1]:
         last = line.strip()
-        if last[:2] == "</" and f"<{last[2:-1]}" in body:
-            return  # it ends what begins in the text
-        if re.fullmatch(_RULER + r"|</[\w.-]+>|<<<+.*|\[/\w+\]", last):
-            yield re.sub(_RULER, r"\1\1\1\1", last)
+        if ruler := re.fullmatch("([-=#*_~\u2500-\u257f])\\1{3,}", last):
+            yield quoted(ruler[1]) + "{4,}"
         elif re.fullmatch(r"[^\x00-\x7f\w]\s+\w[^\n]{3,60}", last):
-            yield _SIGN + last[1:]
+            yield r"[^\x00-\x7f]" + quoted(last[1:])
         elif last:
             return
-
-
-def _any_of(last: str) -> str:
-    """RE2 of such a line, of any length and with any sign."""
-    if last[0] == _SIGN:
-        return r"[^\x00-\x7f]" + quoted(last[1:])
-    return quoted(last[0]) + "{4,}" if last[0] * 4 == last[:4] else quoted(last)
 
 
 def _verdicts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:

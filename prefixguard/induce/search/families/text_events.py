@@ -43,8 +43,6 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
             return False
         if not head.worded:
             return counts[key] > 1.5 * runs  # else a line of figures that ends runs
-        if any(kind == "num" for kind, _ in head.tokens) and head.words.count(" ") < 2 and head.tokens[0][0] == "word":
-            return lines.spread(key) < 0.9  # `Step 3`
         return not (key.rstrip().endswith(":") or (head.words.isupper() and len(head.words) < 30))
 
     able = [key for key in counts if counts[key] >= 2 and not plain(key)]
@@ -54,99 +52,65 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
         bare = [key for key in counts if [kind for kind, _ in heads[key].tokens] == ["time"] and key not in often]
         return [_fitting(lines, (*often, *bare))]
     again = [key for key in able if counts[key] >= 1.5 * runs]
-    styles: Counter[str] = Counter()
-    for key in again:
-        styles[heads[key].skeleton] += counts[key]
+    styles = Counter(mark.head.skeleton for mark in marks if mark.head.key in again)
     main = styles.most_common(1)[0][0] if styles else ""
     role = {key: role_of(heads[key].words) if names else "" for key in able}
     named = {key for key in again if role[key]}
-    strong = {
-        key for key in again if heads[key].strong and lines.spread(key) >= 0.5 and heads[key].tokens[0][0] != "num"
-    }
-    of_style = {key for key in again if heads[key].skeleton == main and (key in named or lines.spread(key) >= 0.5)}
+    strong = {key for key in again if heads[key].strong and heads[key].tokens[0][0] != "num"}
+    of_style = {key for key in again if heads[key].skeleton == main}
     fences = {key for key in again if key.startswith("```")}
-    whole = strong | of_style | named
+    whole = {key for key in strong | of_style if lines.spread(key) >= 0.5} | named
     if any(heads[key].worded for key in fences):  # blocks of a language are frames of calls
         whole -= fences
-    doubtful = {key for key in whole - named if lines.spread(key) < 0.9 or not heads[key].strong}
-    options = [whole, whole - fences, whole - doubtful, whole - doubtful - fences]
-    if {"call", "result"} <= {role[key] for key in named}:
-        core = {heads[key].skeleton for key in named if role[key] in ("call", "result")}
-        kin = {key for key in able if heads[key].skeleton in core and role[key] in ("call", "result")}  # however rare
-        options = [
-            kin | {key for key in again if heads[key].skeleton in core and (key in named or core != {"W:"})},
-            *(kin | option for option in options),
-        ]
-    turns = _in_turns(lines, marks, again, counts) if not named else set()
-    kin = {key for key in again if heads[key].skeleton in {heads[one].skeleton for one in turns}}
-    options = [*_counted(lines, marks, split, role), *([kin, turns] if turns else []), *options]
-    steps = {key for key in again if heads[key].whole and any(kind == "num" for kind, _ in heads[key].tokens)}
-    steps = {key for key in steps if lines.spread(key) >= 0.9 and counts[key] >= 0.5 * max(counts.values())}
+    options = [whole, whole - fences]
+    core = {heads[key].skeleton for key in named if role[key] in ("call", "result")}
+    if {"call", "result"} <= {role[key] for key in named}:  # they and what looks like them, then all
+        kin = {key for key in able if heads[key].skeleton in core and (role[key] in ("call", "result") or key in named)}
+        options = [kin, *(kin | option for option in options)]
+    options = [*_counted(lines, marks, split, role), *options]
     starts = sorted(split.starts)
-    per_run: dict[int, list[HeadLine]] = {}
+    per_run: dict[int, list[str]] = {}
     for mark in marks:
-        per_run.setdefault(bisect_right(starts, (mark.doc, mark.line)), []).append(mark)
+        per_run.setdefault(bisect_right(starts, (mark.doc, mark.line)), []).append(mark.head.key)
     reach: Counter[str] = Counter()  # runs that have the head, and those that have it before or behind all others
     outside: Counter[str] = Counter()
     for mine in per_run.values():
-        inside = [i for i, mark in enumerate(mine) if mark.head.key in options[0]] or [0]
-        reach.update({mark.head.key for mark in mine})
-        outside.update({mark.head.key for mark in (*mine[: inside[0]], *mine[inside[-1] + 1 :])})
-    once = [key for key in able if key not in again and counts[key] <= 1.2 * reach[key] and key != split.own]
-    once = [key for key in once if reach[key] >= (0.3 if role[key] in ("user", "noise") else 0.8) * runs]
-    once = [key for key in once if outside[key] >= 0.7 * reach[key]]
+        inside = [i for i, key in enumerate(mine) if key in options[0]] or [0]
+        reach.update(set(mine))
+        outside.update({*mine[: inside[0]], *mine[inside[-1] + 1 :]})
+    once = [
+        key for key in able if key not in again and counts[key] <= 1.2 * reach[key] and key != split.own
+        and reach[key] >= (0.3 if role[key] in ("user", "noise") else 0.8) * runs and outside[key] >= 0.7 * reach[key]
+    ]  # fmt: skip
     once = sorted(once, key=lambda key: (not role[key], -counts[key], key))[:4] if len(once) <= 12 else []
     out: list[tuple[str, ...]] = []
     for option in options:
-        kept = (*sorted(option | steps, key=lambda key: (-counts[key], key))[:MOST_HEADS], *once)
-        kept = _fitting(lines, kept)
+        kept = _fitting(lines, (*sorted(option, key=lambda key: (-counts[key], key))[:MOST_HEADS], *once))
         if kept and kept not in out:
             out.append(kept)
     return out
-
-
-def _in_turns(
-    lines: LogLines, marks: Sequence[HeadLine], again: Sequence[str], counts: Mapping[str, int]
-) -> set[str]:
-    """Two heads of one form, with words, that take turns in all parts of the samples; none where there are none."""
-    often = [key for key in sorted(again, key=lambda key: (-counts[key], key)) if lines.heads[key].worded][:8]
-    for i, a in enumerate(often):
-        for b in often[i + 1 :]:
-            if lines.heads[a].skeleton != lines.heads[b].skeleton or min(map(lines.spread, (a, b))) < 0.9:
-                continue
-            seen = [mark.head.key for mark in marks if mark.head.key in (a, b)]
-            if sum(one != two for one, two in pairwise(seen)) >= 0.9 * len(seen):
-                return {a, b}
-    return set()
 
 
 def _counted(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, role: Mapping[str, str]) -> list[set[str]]:
     """Heads that count the steps of runs, 1, 2, 3, each with a head of another side that stands once between two of
     them: what is printed around them is no event."""
     starts = sorted(split.starts)
-    tally: Counter[str] = Counter()
+    places: dict[str, list[int]] = {}
     counted: Counter[str] = Counter()
     last: dict[str, tuple[int, int]] = {}
-    for mark in marks:
+    for i, mark in enumerate(marks):
         number = re.search(r"\d{1,6}", lines.docs[mark.doc][mark.line][: mark.size]) if mark.head.worded else None
         if number is not None:
             key, run = mark.head.key, bisect_right(starts, (mark.doc, mark.line))
-            tally[key] += 1
+            places.setdefault(key, []).append(i)
             counted[key] += last.get(key) == (run, int(number[0]) - 1)
             last[key] = run, int(number[0])
-    steps = [key for key, n in tally.items() if counted[key] >= max(4, 0.7 * n) and lines.spread(key) >= 0.25]
-    gaps: dict[str, list[Counter[str]]] = {key: [] for key in steps[:4]}
-    for mark in marks:
-        for key, found in gaps.items():
-            if mark.head.key == key:
-                found.append(Counter())
-            elif found:
-                found[-1][mark.head.key] += 1
     out = []
-    for key, found in gaps.items():
-        for other, said in role.items():
-            if said in ("user", "result", "tool") and sum(gap[other] == 1 for gap in found) >= 0.7 * len(found):
-                out.append({key, other})
+    for key, at in places.items():
+        if counted[key] >= max(4, 0.7 * len(at)) and lines.spread(key) >= 0.25:
+            gaps = [Counter(mark.head.key for mark in marks[a + 1 : b]) for a, b in pairwise([*at, len(marks)])]
+            others = [other for other, said in role.items() if said in ("user", "result", "tool")]
+            out += [{key, one} for one in others if sum(gap[one] == 1 for gap in gaps) >= 0.7 * len(gaps)]
     return out
 
 
@@ -169,8 +133,7 @@ def events_of(lines: LogLines, marks: Sequence[HeadLine], heads: frozenset[str],
         whole = lines.docs[mark.doc]
         stop = after.line if after is not None and after.doc == mark.doc else len(whole)
         text = "\n".join([whole[mark.line][mark.size :], *whole[mark.line + 1 : stop]])
-        number = re.findall(r"\d+", whole[mark.line][: mark.size])
-        out.append(TextEvent(mark.head.key, text[:12_000].strip(), run, number[-1] if number else ""))
+        out.append(TextEvent(mark.head.key, text[:12_000].strip(), run, mark.number))
         if len(out) >= MOST_EVENTS:
             break
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
@@ -13,7 +13,9 @@ from typing import Any
 from prefixguard.induce.samples import Kind
 from prefixguard.induce.search.evidence import Evidence
 from prefixguard.induce.search.families.heads import RUN_WORDS, HeadLine, LineHead, LogLines, words_in
+from prefixguard.induce.search.places import own_leaves, spell
 from prefixguard.induce.search.spoken_names import quoted
+from prefixguard.lexicon import polarity
 from prefixguard.stepview import render
 
 #: Texts that are looked at, code points of one and of all.
@@ -103,20 +105,16 @@ def _inside_json(evidence: Evidence) -> Iterator[LogSource]:
     found: dict[tuple[str, str, str], list[str]] = {}
     total: Counter[tuple[str, str]] = Counter()
     for file in evidence.files:
-        if file.kind not in (Kind.JSON, Kind.JSONL):
-            continue
-        value, form = evidence.values[file.path], "jsonl" if file.kind is Kind.JSONL else "json"
-        places: dict[str, list[Any]] = {"": value} if form == "jsonl" else {"": [value]}
-        if form == "json":
-            lists = value.items() if isinstance(value, dict) else ()
-            places |= {f"$.{key}[*]": part for key, part in lists if isinstance(part, list) and str(key).isidentifier()}
-            if isinstance(value, list):
-                places = {"$[*]": value}
-        for runs, records in places.items():
-            for record in records[:200]:
-                total[form, runs] += 1
-                for path, text in _lines_in(record, "$"):
-                    found.setdefault((form, runs, path), []).append(text)
+        value = evidence.values.get(file.path)
+        rows = value if isinstance(value, list) else [value]
+        lists = {"$[*]" if rows is value and file.kind is Kind.JSON else "": rows}
+        if isinstance(value, dict):
+            lists |= {spell("$", (key, None)): part for key, part in value.items() if isinstance(part, list)}
+        for runs, records in lists.items():
+            total[file.kind.value, runs] += len(records[:200])
+            for place, text in (leaf for record in records[:200] for leaf in own_leaves(record)):
+                if isinstance(text, str) and text.strip().count("\n") + 1 >= LEAST_LINES:
+                    found.setdefault((file.kind.value, runs, spell("$", place)), []).append(text)
     ranked = sorted(found.items(), key=lambda one: (-sum(map(len, one[1])), one[0]))
     for (form, runs, path), texts in ranked[:2]:
         if len(texts) >= 0.5 * total[form, runs]:
@@ -124,90 +122,64 @@ def _inside_json(evidence: Evidence) -> Iterator[LogSource]:
             yield LogSource(container, path, _some([render(text) for text in texts]))
 
 
-def _lines_in(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and depth < 3:
-        for key, inner in list(value.items())[:60]:
-            if isinstance(key, str) and re.fullmatch(r"[A-Za-z_]\w*", key):
-                yield from _lines_in(inner, f"{path}.{key}", depth + 1)
-    elif isinstance(value, str) and value.strip().count("\n") + 1 >= LEAST_LINES:
-        yield path, value
-
-
 # --- where runs begin
 
 
-def run_splits(lines: LogLines, marks: Sequence[HeadLine], most: int = 3) -> list[RunSplit]:
+#: Ways in which runs may stand in the texts that are told, and heads that are tried as their beginning.
+MOST_SPLITS, MOST_BEGINNINGS = 3, 16
+
+
+def run_splits(lines: LogLines, marks: Sequence[HeadLine]) -> list[RunSplit]:
     """Ways in which runs may stand in the texts, the surest first."""
     docs = len(lines.docs)
-    whole = RunSplit(None, tuple((doc, 0) for doc in range(docs)), sure=0.6 if docs > 1 else 0.35)
-    found = [whole]
-    kinds = Counter(mark.head.key for mark in marks)
-    usual = max(kinds.values(), default=0)
+    found = [RunSplit(None, tuple((doc, 0) for doc in range(docs)), sure=0.6 if docs > 1 else 0.35)]
     by_key: dict[str, list[HeadLine]] = {}
     for mark in marks:
         by_key.setdefault(mark.head.key, []).append(mark)
-    said = Counter(word for key, n in kinds.items() for word in words_in(lines.heads[key].words) for _ in range(n))
-    lines.common = frozenset(word for word, n in said.items() if n >= 0.6 * len(marks))
-    able = [key for key, n in kinds.items() if max(2, docs) <= n <= 0.75 * usual and _may_begin(lines, key)]
-    for key in sorted(able, key=lambda key: (not _speaks(lines, key), -kinds[key]))[:MOST_BEGINNINGS]:
-        split = _judged(lines, marks, by_key[key])
-        if split is not None:
-            found.append(split)
-    restarts = _restarts(lines, marks)
-    if restarts is not None:
-        found.append(restarts)
+    usual = max(map(len, by_key.values()), default=0)
+    able = [mine for mine in by_key.values() if max(2, docs) <= len(mine) <= 0.75 * usual and _may_begin(mine[0].head)]
+    for mine in sorted(able, key=lambda mine: (not _speaks(mine[0].head), -len(mine)))[:MOST_BEGINNINGS]:
+        found += _judged(lines, marks, mine)
+    often = [mark for mine in by_key.values() if len(mine) >= 0.5 * usual and _may_begin(mine[0].head) for mark in mine]
+    found += _restarts(lines, [mark for mark in often if any(kind == "num" for kind, _ in mark.head.tokens)])
     found.sort(key=lambda one: -one.sure)
-    return [one for one in found[:most] if one.sure >= found[0].sure - 0.12]
+    return [one for one in found[:MOST_SPLITS] if one.sure >= found[0].sure - 0.12]
 
 
-#: Heads that are tried as the beginning of runs.
-MOST_BEGINNINGS = 16
+def _speaks(head: LineHead) -> bool:
+    """Does the head speak of runs?"""
+    return bool(words_in(head.words) & RUN_WORDS)
 
 
-def _speaks(lines: LogLines, key: str) -> bool:
-    """Does the head speak of runs, in words that few heads have?"""
-    return bool((words_in(lines.heads[key].words) - lines.common) & RUN_WORDS)
+def _may_begin(head: LineHead) -> bool:
+    return head.tokens[0][0] not in ("word", "num") or not head.whole or _speaks(head)
 
 
-def _may_begin(lines: LogLines, key: str) -> bool:
-    head = lines.heads[key]
-    return head.tokens[0][0] not in ("word", "num") or not head.whole or _speaks(lines, key)
-
-
-def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) -> RunSplit | None:
+def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) -> Iterator[RunSplit]:
     """Runs that begin at every line with this head: what stands between them has several events, and begins alike."""
     at = {(mark.doc, mark.line) for mark in starts}
-    if len({mark.doc for mark in starts}) == len(starts):
-        return None  # one a text: the text is the run
     pieces: list[list[str]] = []
-    above, bare, docs, doc = 0, 0, 0, -1
-    piece: list[str] | None = None
+    above, doc = 0, -1
     for mark in marks:
-        if mark.doc != doc:
-            doc, piece, docs = mark.doc, None, docs + 1
-            bare += bool(pieces) and not pieces[-1]
-        if (doc, mark.line) in at:
-            piece = []
-            pieces.append(piece)
-        elif piece is None:
-            above += 1
+        if (mark.doc, mark.line) in at:
+            pieces.append([])
+            doc = mark.doc
+        elif mark.doc == doc:
+            pieces[-1].append(mark.head.key)
         else:
-            piece.append(mark.head.key)
+            above += 1
     full = [piece for piece in pieces if piece]
-    if len(full) < 0.8 * len(pieces) or above > 0.1 * len(marks):
-        return None
+    one_a_text = len({mark.doc for mark in starts}) == len(starts)  # then the text is the run
+    if one_a_text or len(full) < 0.8 * len(pieces) or above > 0.1 * len(marks):
+        return
     again = sum(max(Counter(piece).values()) > 1 for piece in full) / len(full)
     alike = Counter(piece[0] for piece in full).most_common(1)[0][1] / len(full)
     if again < 0.5:
-        return None
+        return
     head = starts[0].head
     rests = [lines.docs[mark.doc][mark.line][mark.size :].strip() for mark in starts]
-    numbers = [_last_number(lines, mark) for mark in starts]
-    counts = all(a is not None and b is not None and b > a for a, b in pairwise(numbers))
-    ruled = any(kind == "sign" and (len(text) >= 3 or text == "#") for kind, text in head.tokens)
-    sure = 0.35 * alike * again + 0.25 * _speaks(lines, head.key) + 0.15 * ruled + 0.15 * counts
-    sure += 0.15 * (above == 0) - 0.3 * (bare + (not pieces[-1]) > 0.5 * docs)  # before the first, behind the last
-    sure += 0.1 * ((len(set(rests)) > 0.8 * len(rests) and any(rests)) or head.whole)
+    counts = all(one.number and two.number and int(two.number) > int(one.number) for one, two in pairwise(starts))
+    sure = 0.35 * alike * again + 0.25 * _speaks(head) + 0.15 * counts + 0.15 * (above == 0)
     regex = (
         "(?m)^" + head.regex(num="number" if counts else "", id="id") + ("" if head.whole else r"[ \t]*(?P<title>.*)$")
     )
@@ -215,99 +187,58 @@ def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) 
         under = [lines.docs[mark.doc][mark.line + 1 : mark.line + 2] or [""] for mark in starts]
         number = all(re.fullmatch(r"\d+", one[0].strip()) for one in under)
         regex = regex.removesuffix("$") + r"\n" + (r"(?P<number>\d+)\s*$" if number else "(?P<title>.*)$")
-        sure += 0.25 * number
-    quotes = Counter(match[1] for rest in rests if (match := re.match(r'((?:[\w.-]+[=:] ?)?")[^"]*"$', rest)))
-    if quotes and quotes.most_common(1)[0][1] >= 0.95 * len(rests):
-        regex = regex.removesuffix("(?P<title>.*)$") + rf'{quoted(quotes.most_common(1)[0][0])}(?P<title>.*)"$'
-    closing = Counter(match[0] for rest in rests if (match := re.search(r"\s*([=#*~_\]-])\1*$", rest)))
-    if closing and closing.most_common(1)[0][1] >= 0.95 * len(rests):
-        regex = regex.removesuffix("(?P<title>.*)$") + rf"(?P<title>.*?){quoted(closing.most_common(1)[0][0])}$"
+        sure += 0.15 + 0.25 * number
+    closing = Counter(match[0] for rest in rests if (match := re.search(r'\s*([=#*~_\]"-])\1*$', rest)))
+    for end, n in closing.most_common(1):
+        if n >= 0.95 * len(rests):
+            opening = '[^"]*"' * (end == '"')
+            regex = regex.removesuffix("(?P<title>.*)$") + rf"{opening}(?P<title>.*?){quoted(end)}$"
     part: dict[str, Any] = {"split": {"head": regex}}
-    sections = _sections(lines, at)
-    if sections:
+    if sections := _sections(lines, at):
         part["section"] = sections
-    return RunSplit(part, tuple(sorted(at)), head.key, min(0.95, sure))
+    yield RunSplit(part, tuple(sorted(at)), head.key, min(0.95, sure))
 
 
-def _last_number(lines: LogLines, mark: HeadLine) -> float | None:
-    found = re.findall(r"\d+", lines.docs[mark.doc][mark.line][: mark.size])
-    return float(found[-1]) if found else None
-
-
-def _restarts(lines: LogLines, marks: Sequence[HeadLine]) -> RunSplit | None:
+def _restarts(lines: LogLines, counted: Sequence[HeadLine]) -> Iterator[RunSplit]:
     """Runs begin where a counter in the heads starts again: always the same head with the same number."""
-    firsts: Counter[tuple[str, float]] = Counter()
-    starts: list[tuple[int, int]] = []
-    last: tuple[int, float] | None = None
-    counts = Counter(mark.head.key for mark in marks)
-    usual = 0.5 * max(counts.values(), default=0)
-    often = {key for key, n in counts.items() if n >= usual and _may_begin(lines, key)}
-    for mark in (one for one in marks if one.head.key in often and any(kind == "num" for kind, _ in one.head.tokens)):
-        number = _last_number(lines, mark)
-        if number is None:
-            continue
-        if number in (0, 1) and (last is None or last[0] != mark.doc or number < last[1]):
-            firsts[mark.head.key, number] += 1
-            starts.append((mark.doc, mark.line))
-        last = (mark.doc, number)
-    if len(starts) <= max(2, len(lines.docs)):
-        return None
-    (key, number), n = firsts.most_common(1)[0]
-    if n < 0.9 * len(starts):
-        return None
-    head = lines.heads[key]
-    above = _above(marks, set(starts))
-    split = None if above is None else _judged(lines, marks, above)
-    if split is not None:
-        return replace(split, sure=max(0.75, split.sure))
-    at = max(i for i, (kind, _) in enumerate(head.tokens) if kind == "num")
-    exact = tuple(("sign", f"{number:g}") if i == at else token for i, token in enumerate(head.tokens))
-    return RunSplit({"split": {"head": "(?m)^" + LineHead(exact, head.whole).regex()}}, tuple(starts), "", 0.7)
-
-
-def _above(marks: Sequence[HeadLine], starts: set[tuple[int, int]]) -> list[HeadLine] | None:
-    """The one head that stands before every start, and nowhere else: it begins the run."""
-    found = [one for one, two in pairwise(marks) if (two.doc, two.line) in starts and one.doc == two.doc]
-    keys = Counter(mark.head.key for mark in found)
-    key, n = keys.most_common(1)[0] if keys else ("", 0)
-    whole = [mark for mark in marks if mark.head.key == key]
-    return whole if n >= 0.9 * len(starts) and len(whole) <= 1.1 * n else None
+    counted = sorted(counted, key=lambda mark: (mark.doc, mark.line))
+    starts = [
+        two for one, two in zip([None, *counted], counted, strict=False)
+        if int(two.number) in (0, 1) and (one is None or one.doc != two.doc or int(two.number) < int(one.number))
+    ]  # fmt: skip
+    firsts = Counter((mark.head, mark.number) for mark in starts)
+    for (head, number), n in firsts.most_common(1) if len(starts) > max(2, len(lines.docs)) else ():
+        if n >= 0.9 * len(starts):
+            at = max(i for i, (kind, _) in enumerate(head.tokens) if kind == "num")
+            exact = tuple(("sign", number) if i == at else token for i, token in enumerate(head.tokens))
+            runs = {"split": {"head": "(?m)^" + LineHead(exact, head.whole).regex()}}
+            yield RunSplit(runs, tuple((mark.doc, mark.line) for mark in starts), sure=0.7)
 
 
 def _sections(lines: LogLines, starts: set[tuple[int, int]]) -> list[str]:
-    """RE2 of headings above several runs, which differ in a word or a number."""
-    tally: dict[str, list[str]] = {}
-    first = {doc: min(line for at, line in starts if at == doc) for doc, _ in starts}
+    """RE2 of headings above several runs: one word of success or failure changes in them, or they count."""
+    told: dict[str, set[str]] = {}
     atop: dict[str, set[int]] = {}
-    for doc, line in starts:
-        for at in range(line - 1, max(-1, line - 12), -1):
-            text = lines.docs[doc][at].rstrip()
-            if (doc, at) in starts:
-                break
-            if 3 < len(text) < 90 and re.search(r"[-=#*]{3}|^[A-Z][A-Z ]+\d+$", text):
-                key = re.sub(r"\d+", "0", re.sub(r"([-=#*])\1{2,}", r"\1\1\1", text))
-                tally.setdefault(key, []).append(text)
-                if line == first[doc]:
-                    atop.setdefault(key, set()).add(doc)
-    out: list[str] = []
-    keys = [key for key, found in tally.items() if len(found) <= 0.5 * len(starts) or len(starts) < 4]
-    by_shape: dict[tuple[str, ...], list[str]] = {}
-    above: dict[tuple[str, ...], set[int]] = {}
-    for key in keys:
-        words = key.split()
-        for i in range(len(words)):
-            if words[i].isalpha():
-                shape = (*words[:i], "\0", *words[i + 1 :])
-                by_shape.setdefault(shape, []).append(words[i])
-                above.setdefault(shape, set()).update(atop.get(key, ()))
-    for shape, values in by_shape.items():
-        if len(values) > 1 and above[shape] == first.keys():
-            shown = [rf"(?P<verdict>{'|'.join(sorted(values))})" if word == "\0" else _ruled(word) for word in shape]
-            out.append(r"(?m)^" + " ".join(shown) + r"[ \t]*$")
-    numbered = [key for key in keys if re.search(r"\b0$", key) and key.count("0") == 1]
-    out += [r"(?m)^" + _ruled(key).replace("0", r"(?P<part>\d+)") + r"[ \t]*$" for key in numbered[:1]]
-    return out
-
-
-def _ruled(text: str) -> str:
-    return re.sub(r"(\\?[-=#*])\1{2,}", r"\1+", quoted(text))
+    counted: Counter[str] = Counter()
+    last = (-1, 0)
+    for doc, line in sorted(starts):
+        top = last[1] + 1 if last[0] == doc else 0
+        for text in map(str.rstrip, lines.docs[doc][max(top, line - 12) : line]):
+            if not 3 < len(text) < 90 or not re.search(r"[-=#*]{3}|^[A-Z][A-Z ]+\d+$", text):
+                continue
+            text = re.sub(r"([-=#*])\1{2,}", r"\1\1\1", text)
+            for word in filter(polarity, text.split()):
+                shape = text.replace(word, "\0")
+                told.setdefault(shape, set()).add(word)
+                atop.setdefault(shape, set()).update([doc] * (last[0] != doc))
+            counted[re.sub(r"\b\d+$", "\0", text)] += 1
+        last = (doc, line)
+    found = [
+        (shape, rf"(?P<verdict>{'|'.join(sorted(values))})")
+        for shape, values in told.items()
+        if len(values) > 1 and len(atop[shape]) == len({doc for doc, _ in starts})
+    ]
+    few = [key for key, n in counted.items() if "\0" in key and (n <= 0.5 * len(starts) or len(starts) < 4)]
+    found += [(key, r"(?P<part>\d+)") for key in few[:1]]
+    ruled = [(re.sub(r"(\\?[-=#*])\1{2,}", r"\1+", quoted(key)), group) for key, group in found]
+    return [r"(?m)^" + key.replace("\0", group) + r"[ \t]*$" for key, group in ruled]

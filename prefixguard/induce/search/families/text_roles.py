@@ -14,7 +14,6 @@ from prefixguard.induce.search.families.heads import LogLines, is_prompt
 from prefixguard.induce.search.families.text_events import TextEvent
 from prefixguard.induce.search.spoken_calls import SpokenCall, placed, spoken_calls
 from prefixguard.induce.search.spoken_names import NAME, names_share, prose_share, role_of, value_of
-from prefixguard.lexicon import polarity
 from prefixguard.stepview import MISSING
 
 #: How much a name speaks for a kind that calls, and for one that answers.
@@ -43,10 +42,7 @@ class Kinds:
         for event in events:
             self.bodies.setdefault(event.kind, []).append(event.body)
         self.words = {kind: lines.heads[kind].words for kind in self.bodies}
-        shared = Counter(word for said in self.words.values() for word in set(said.split()))
-        most = max(3, 0.6 * len(self.bodies))
-        own = {kind: " ".join(w for w in said.split() if shared[w] < most) for kind, said in self.words.items()}
-        self.said = {kind: role_of(own[kind]) if names else "" for kind in self.bodies}
+        self.said = {kind: role_of(self.words[kind]) if names else "" for kind in self.bodies}
         self.forms = {kind: _forms(tuple(filter(None, texts))) for kind, texts in self.bodies.items()}
         self.prose = {kind: prose_share(texts) for kind, texts in self.bodies.items()}
         self.usual = max(map(len, self.bodies.values()))
@@ -64,10 +60,10 @@ class Kinds:
         rare = 0.5 * (n < 0.1 * self.usual)
         return _CALLS.get(self.said[kind], 0.0) + formed + 0.2 * min(1.0, others) - 0.6 * self.prose[kind] - rare
 
-    def answers(self, kind: str, acting: Sequence[str], last: str) -> float:
-        """How much speaks for a kind that answers the acting ones. last: the one after which answers come."""
-        after = sum(self.follow[one][kind] for one in {*acting, last})
-        return after / sum(len(self.bodies[one]) for one in acting) + _ANSWERS.get(self.said[kind], 0.0)
+    def answers(self, kind: str, acting: str, last: str) -> float:
+        """How much speaks for a kind that answers the acting one. last: the one after which answers come."""
+        after = sum(self.follow[one][kind] for one in {acting, last})
+        return after / len(self.bodies[acting]) + _ANSWERS.get(self.said[kind], 0.0)
 
     def arguments(self, tool: str) -> str | None:
         """The kind that says the arguments, where this one says only names that repeat."""
@@ -89,11 +85,10 @@ def roles_of(lines: LogLines, events: Sequence[TextEvent], names: bool) -> Itera
     """Readings of the kinds, the likeliest first."""
     kinds = Kinds(lines, events, names)
     ranked = sorted(kinds.bodies, key=lambda kind: (-kinds.calls(kind), kind))
-    chosen = [[kind] for kind in ranked[:3] if kinds.calls(kind) > 0.1]
-    also = [kind for kind in ranked if kinds.calls(kind) > 0.8 and kinds.forms[kind]]
+    chosen = [kind for kind in ranked[:3] if kinds.calls(kind) > 0.1]
     made = [*_typed(kinds), *_shared(kinds)]
-    for acting in [also, *chosen] if len(also) > 1 else chosen:
-        made += _answered(kinds, acting)
+    for kind in chosen:
+        made += _answered(kinds, kind)
     if not made:
         made = [_filled(kinds, {}, {}, 0.2)]
     made.sort(key=lambda one: -one.score)
@@ -124,24 +119,23 @@ def _shared(kinds: Kinds) -> Iterator[HeadRoles]:
                 yield _filled(kinds, {kind: "both"}, {kind: form}, 0.5 + 0.5 * form.sure)
 
 
-def _answered(kinds: Kinds, acting: list[str]) -> Iterator[HeadRoles]:
-    """Readings in which these kinds call, by what answers them and by the form of the calls."""
-    roles = dict.fromkeys(acting, "call")
-    worth = min(1.0, max(0.0, sum(map(kinds.calls, acting)) / len(acting) / 2))
-    arguments = kinds.arguments(acting[0])
+def _answered(kinds: Kinds, acting: str) -> Iterator[HeadRoles]:
+    """Readings in which this kind calls, by the form of its calls, with the kind that answers it."""
+    roles = {acting: "call"}
+    worth = min(1.0, max(0.0, kinds.calls(acting) / 2))
+    arguments = kinds.arguments(acting)
     if arguments is not None:
         roles[arguments] = "arguments"
-    fits = {kind: kinds.answers(kind, acting, arguments or acting[0]) for kind in kinds.bodies if kind not in roles}
+    fits = {kind: kinds.answers(kind, acting, arguments or acting) for kind in kinds.bodies if kind not in roles}
     results = sorted((kind for kind in fits if fits[kind] > 0.3), key=lambda kind: (-fits[kind], kind))
-    used = {kind: kinds.forms[kind][0] for kind in acting if kinds.forms[kind]}
-    for best in results[:2]:
-        answering = {kind: "result" for kind in results if kind == best or kinds.said[kind] == "result"}
-        score = 0.6 * worth + 0.4 * min(1.0, fits[best] / 1.6)
-        yield _filled(kinds, {**roles, **answering}, used, score)
-        for form in kinds.forms[acting[0]][1:]:
-            yield _filled(kinds, {**roles, **answering}, {**used, acting[0]: form}, 0.9 * score)
+    forms = [{acting: form} for form in kinds.forms[acting]] or [{}]
     if not results:
-        yield _filled(kinds, roles, used, 0.3 * worth)
+        yield _filled(kinds, roles, forms[0], 0.3 * worth)
+        return
+    roles |= {kind: "result" for kind in results if kind == results[0] or kinds.said[kind] == "result"}
+    score = 0.6 * worth + 0.4 * min(1.0, fits[results[0]] / 1.6)
+    for i, form in enumerate(forms):
+        yield _filled(kinds, roles, form, score * (0.9 if i else 1.0))
 
 
 def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCall], score: float) -> HeadRoles:
@@ -156,7 +150,6 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
         elif event.run not in begun:
             before[event.kind] += 1
     per_run: Counter[str] = Counter(kind for kind, _ in {(event.kind, event.run) for event in kinds.events})
-    final: Counter[str] = Counter({event.run: event.kind for event in kinds.events}.values())
     runs = len({event.run for event in kinds.events})
     for kind, texts in kinds.bodies.items():
         if kind in roles:
@@ -168,9 +161,7 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
         blank = sum(not text for text in texts) / n
         apart = sum(re.search(r"\n[ \t]*\n", text) is not None for text in texts) / n
         rare = (n < 0.25 * kinds.usual and per_run[kind] < 0.8 * runs) or kind == "@"
-        if not role and (n == per_run[kind] and final[kind] >= 0.7 * n and _few(texts)):
-            roles[kind] = "noise"
-        elif blank < 0.9 and apart >= 0.25 and role in ("user", "", "noise") and not texts[0].startswith("```"):
+        if blank < 0.9 and apart >= 0.25 and role in ("user", "", "noise") and not texts[0].startswith("```"):
             roles[kind] = "noted" if role == "noise" else "parted"
         elif not role and (rare or (prose >= 0.3 and answered >= 0.5)):
             roles[kind] = "noise" if rare else "agent"
@@ -183,10 +174,3 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
         else:
             roles[kind] = "user" if before[kind] >= 0.5 * n else "observe"
     return HeadRoles(roles, forms, score)
-
-
-def _few(texts: Sequence[str]) -> bool:
-    """Do the texts say one of a few things, or whether something went well?"""
-    firsts = [text.split("\n", 1)[0] for text in texts]
-    judged = sum(any(polarity(word) for word in re.findall(r"[A-Za-z]+", first)) for first in firsts)
-    return len(set(firsts)) <= max(3, 0.2 * len(firsts)) or judged >= 0.8 * len(firsts)
