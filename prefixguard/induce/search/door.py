@@ -111,4 +111,4 @@ def _finished(best: Scored, evidence: Evidence, name: str, hints: Mapping[str, s
     ]
     read, unread = steps_told(spec, evidence, best.judgement.total, best.candidate.why)
     mapped, left_out = (*read, *mapped, *part.mapped), (*unread, *left_out, *part.left_out)
-    return Proposal(spec, mapped, left_out, part.choices, tuple(notes), "offline", None)
+    return Proposal(spec, mapped, left_out, tuple(part.choices), tuple(notes), "offline", None)

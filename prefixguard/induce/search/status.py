@@ -39,6 +39,8 @@ _OF_ONE_RUN = re.compile(r"[/\d\\]|\w\.\w|(?i:^no (?:matches|hits|entries))")
 _CODE = re.compile(r"(?i)(?P<before>.{0,30}?\b(?:exit|return)\w*?[ _-]?(?:code|status)\W{1,8}?)-?\d{1,3}\b")
 #: Names of numbers of which 0 is ok.
 _CODE_NAME = re.compile(r"(?i)exit|code$|^rc$|errno")
+#: Words of a flag that its name gives a meaning.
+_TRUTH = {"1": 1, "true": 1, "yes": 1, "0": -1, "false": -1, "no": -1}
 #: Words that a flag may have, and characters of one.
 _MOST_WORDS, _LONGEST_WORD = 12, 40
 
@@ -156,17 +158,17 @@ def _readings(
         return [({True: True, False: False}, lambda value: value, {True: sign, False: -sign} if sign else {})]
     if all(isinstance(value, int | float) for value in here):
         if {200, 201, 204} & set(here) and all(100 <= value <= 599 for value in here):
-            tests = {True: {"ge": 400}, False: {"ge": 100}}
-            return [(tests, lambda value: None if value is None else value >= 400, {True: -1, False: 1})]
+            http: Tests = {True: {"ge": 400}, False: {"ge": 100}}
+            return [(http, lambda value: None if value is None else value >= 400, {True: -1, False: 1})]
         if 0 not in here or max(map(abs, here)) > 255:
             return []
         is_code = _CODE_NAME.search(name) or affinity(name, Meaning.ERROR) >= 0.6
         known = {False: -sign, True: sign} if is_code else {}
-        tests = {False: 0, True: {"type": "number"}}
-        return [(tests, lambda value: None if value is None else value != 0, known)]
+        codes: Tests = {False: 0, True: {"type": "number"}}
+        return [(codes, lambda value: None if value is None else value != 0, known)]
     found: list[tuple[Tests, Callable[[Any], Any], dict[Any, int]]] = []
     if all(isinstance(value, str) and len(value) <= _LONGEST_WORD for value in here) and len(set(here)) <= _MOST_WORDS:
-        signs = {word: polarity(word) for word in sorted(set(here))}
+        signs = {word: sign * _TRUTH.get(word.lower(), 0) or polarity(word) for word in sorted(set(here))}
         if len(signs) > 1:
             found.append((dict.fromkeys(signs), lambda value: value, signs if {1, -1} <= set(signs.values()) else {}))
     if is_rare:
