@@ -146,11 +146,13 @@ def heard_columns(runs: Sequence[SeenRun], heard: Keys) -> list[Values]:
         elif text is not None:
             counts.update(list(dict.fromkeys((spelled("$", at), False) for at in _said_at(run.scope.run, text))))
     found = []
+    said = set(heard) - {None}
     for (path, is_text), n in counts.most_common(4):
         line = f"\\A(?:[^\\n]*\\n){{0,{FIRST}}}?{path}(?P<told>\\S[^\\n]*)"
         spec = {"re": line, "of": "$.text"} if is_text else path
         if n >= 0.6 * sum(text is not None for text in heard):
-            found.append(Values(spec, "", read_value(spec, runs), "heard"))
+            column = Values(spec, "", read_value(spec, runs), "heard")
+            found += [column] if not is_text or column.distinct == len(said) else []
     return found
 
 

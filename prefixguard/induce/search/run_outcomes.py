@@ -87,7 +87,8 @@ def _as_numbers(columns: Sequence[Values]) -> Iterator[Values]:
         if column.there and all(isinstance(v, str) and NUMBER.match(v) for v in column.there):
             spec: Any = {"json": column.spec}
             values = tuple(v if v is MISSING or v is None else read_json(v) for v in column.values)
-            if column.near == "text" and 0.8 <= column.coverage < 1 and not any(v.startswith("-") for v in column.there):
+            is_most = column.near == "text" and 0.8 <= column.coverage < 1
+            if is_most and not any(v.startswith("-") for v in column.there):
                 spec = {"first": [spec, {"const": 0}]}
                 values = tuple(0 if value is MISSING else value for value in values)
             yield replace(column, spec=spec, values=values)
@@ -96,12 +97,11 @@ def _as_numbers(columns: Sequence[Values]) -> Iterator[Values]:
 def _faults(columns: Sequence[Values]) -> Iterator[Values]:
     """Columns that are called after failure, and tell one of a few kinds of it, or null: with a word for null."""
     for column in columns:
-        kinds = column.there
-        clear = column.values.count(None)
+        kinds, clear, n = column.there, column.values.count(None), len(column.values)
         if column.near not in ("run", "beside") or not column.name or polarity(path_names(column.name)[-1]) >= 0:
             continue
-        is_few = len(set(map(str, kinds))) < len(kinds) and clear >= 2 and len(kinds) + clear >= 0.9 * len(column.values)
-        if is_few and all(isinstance(kind, str) and re.fullmatch(r"[\w-]{1,40}", kind) for kind in kinds):
+        is_few = len(set(map(str, kinds))) < len(kinds) and clear >= 2 and len(kinds) + clear >= 0.9 * n
+        if is_few and all(re.fullmatch(r"[\w-]{1,40}", str(kind)) for kind in kinds):
             values = tuple(value if value is MISSING else value is not None for value in column.values)
             yield replace(column, spec={"first": [column.spec, {"const": _NO_FAULT}]}, values=values)
 

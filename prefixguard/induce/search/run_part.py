@@ -47,10 +47,11 @@ def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, st
     task = _task(part, known.get("task"))
     outcome = _outcome(part, task, known.pop("outcome", None), hints)
     if task is None and outcome is not None and outcome.column.near == "list":
-        key = _given(part, outcome.column.spec["of"])
-        task = Weighed(key.spec, key.texts, 0.0, "the outcomes are listed by it", key, TAKEN)
+        listed = _given(part, outcome.column.spec["of"])
+        task = Weighed(listed.spec, listed.texts, 0.0, "the outcomes are listed by it", listed, TAKEN)
     if task is None:
-        part.notes.append("No task id was found: runs are split as if each had a task of its own. Use --hint task=PATH.")
+        told = "No task id was found: runs are split as if each had a task of its own. Use --hint task=PATH."
+        part.notes.append(told)
     else:
         part.run["task"] = task.spec
         share = sum(said is not None for said in task.says) / len(runs)

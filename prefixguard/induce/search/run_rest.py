@@ -72,8 +72,8 @@ def names_of(part: RunPart, task: Weighed | None) -> None:
 
 
 def preamble_of(part: RunPart) -> None:
-    """The text of the task, where it stands beside the events, which do not say it, and nobody speaks to the agent first.
-    Only what is called so, or the title of a text: a wrong one would show the future to the first record."""
+    """The text of the task, where it stands beside the events, which do not say it, and nobody speaks to the agent
+    first. Only what is called so, or the title of a text: a wrong one would show the future to the first record."""
     late = (Meaning.AFTER_END, Meaning.HARNESS, Meaning.OUTCOME, Meaning.MISTAKE)
     best: tuple[float, Values | None] = 0.0, None
     is_asked = sum(text is not None for text in part.heard) >= 0.5 * len(part.heard)
@@ -126,7 +126,8 @@ def hidden_of(part: RunPart) -> list[str]:
             kept.append(_names(one.steps))
         elif one.root == "document" and one.steps[: len(above)] == above:
             kept.append(_names(one.steps[len(above) :]))
-    named = {canonical(value) for value in (part.run.get("id"), part.run.get("task"), *part.run.get("groups", {}).values())}
+    ids = (part.run.get("id"), part.run.get("task"), *part.run.get("groups", {}).values())
+    named = set(map(canonical, ids))
     columns = [column for column in part.columns if column.near == "run" and column.place]
     kept += [column.place for column in columns if canonical(column.spec) in named]
     found: dict[str, None] = {}

@@ -60,7 +60,18 @@ def with_status(
 def read_by_rule(spec: Mapping[str, Any], number: int, value: Any, evidence: Evidence) -> list[list[tuple[str, Any]]]:
     """What a value is in the events that this rule takes, a list for each run: its text, and the element it is read
     from. Events in which it is nothing are left out. PrefixGuardError where the value is none."""
-    adapter = Adapter(_probe(spec, number, value))
+    rules: list[Any] = []
+    for rule in spec["rules"][: number + 1]:
+        kept = {key: rule[key] for key in ("when", "then") if key in rule}
+        if "open_call" in kept.get("when", {}):  # no call is open here: those rules are skipped
+            kept["when"] = {key: test for key, test in kept["when"].items() if key != "open_call"}
+        rules.append({**kept, "emit": "skip"})
+    each = {"each": rule["each"]} if "each" in (rule := spec["rules"][number]) else {}
+    held = {"emit": "say", "action": value, "arguments": {"object": {"element": "@"}}}
+    rules[-1:] = [{**rules[-1], **each, **held}, {"emit": "skip"}]
+    bare = {key: spec[key] for key in spec if key not in ("turn", "status", "hidden", "waived", "run", "join")}
+    budgets = {"arguments": [_LONGEST, 0], "action": [1200, 800]}
+    adapter = Adapter({**bare, "run": {}, "rules": rules, "budgets": budgets})
     found = []
     for run in evidence.runs(adapter):
         parser = Parser(adapter.program, run.scope, live=False)
@@ -69,30 +80,10 @@ def read_by_rule(spec: Mapping[str, Any], number: int, value: Any, evidence: Evi
     return found
 
 
-def _probe(spec: Mapping[str, Any], number: int, value: Any) -> dict[str, Any]:
-    """A spec in which this rule alone makes records: the value as action, the element as arguments."""
-    rules = []
-    for i, rule in enumerate(spec["rules"][: number + 1]):
-        kept = {key: rule[key] for key in ("when", "each", "then") if key in rule}
-        if "open_call" in kept.get("when", {}):  # no call is open here: those rules are skipped
-            kept["when"] = {key: test for key, test in kept["when"].items() if key != "open_call"}
-        if i < number:
-            kept.pop("each", None)
-            rules.append({**kept, "emit": "skip"})
-        else:
-            held = {"object": {"element": "@"}}
-            rules.append({**kept, "emit": "say", "action": value, "arguments": held})
-    bare = {
-        key: value for key, value in spec.items() if key not in ("turn", "status", "hidden", "waived", "run", "join")
-    }
-    budgets = {"arguments": [_LONGEST, 0], "action": [1200, 800]}
-    return {**bare, "run": {}, "rules": [*rules, {"emit": "skip"}], "budgets": budgets}
-
-
 def _element(text: str) -> Any:
     try:
         return json.loads(text)["element"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):  # too long, and cut
         return None
 
 
