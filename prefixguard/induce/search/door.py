@@ -120,14 +120,14 @@ def _finished(best: Scored, evidence: Evidence, name: str, hints: Mapping[str, s
 def _of_steps(best: Scored, spec: Mapping[str, Any], evidence: Evidence, ask: Asker) -> tuple[Choice, ...]:
     """Are the steps read as they are? Asked where the judgement leaves a doubt, and no person said where they stand.
     TraceError where the answer is no."""
-    sure = likely_right(best.judgement)
+    sure = round(likely_right(best.judgement), 3)
     if sure >= SURE or "events" in evidence.hints:
         return ()
     worst = sorted(best.judgement.terms.items(), key=lambda term: term[1])[:3]
     why = "lowest of what speaks for it: " + ", ".join(f"{name} {value:.2f}" for name, value in worst)
     options = (
         Option(f"as the first steps show, {best.candidate.why}", spec["events"], sure, why),
-        Option("none of these", None, 1 - sure, "they stand elsewhere, or mean something else"),
+        Option("none of these", None, round(1 - sure, 3), "they stand elsewhere, or mean something else"),
     )
     choice = Choice("events", options, 0, "the reading that explains most; the evidence stands beside it")
     if ask(choice) == 1:

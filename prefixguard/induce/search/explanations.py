@@ -63,7 +63,7 @@ def _paths(value: Any) -> Iterator[str]:
 
 
 def _read(spec: Mapping[str, Any]) -> tuple[set[Names], set[Names]]:
-    """Namess of the events that rules, joins or the status read, and those that only tell events apart (`when`), both
+    """Names of the events that rules, joins or the status read, and those that only tell events apart (`when`), both
     without positions in lists. Inside `each`, a path starts at the element."""
     read: set[Names] = set()
     asked: set[Names] = set()
@@ -74,12 +74,8 @@ def _read(spec: Mapping[str, Any]) -> tuple[set[Names], set[Names]]:
             for name, one in value.items():
                 if name == "when":
                     walk(one, (), asked)
-                    continue
-                if name == "each":
-                    continue
-                walk(name, inner, kept)
-                if name != "comment":
-                    walk(one, inner, kept)
+                elif name not in ("each", "comment"):
+                    walk([name, one], inner, kept)
         elif isinstance(value, list):
             for one in value:
                 walk(one, above, kept)
@@ -119,14 +115,10 @@ def left_out_of(spec: Mapping[str, Any], events: Sequence[Any]) -> list[LeftOut]
             continue
         if size < 0.002 * total:
             break
-        why = (
-            "an id, a time or a name"
-            if affinity(path, Meaning.TIME) + affinity(path, Meaning.CALL_ID) > 0.6
-            else "nothing says that the agent said or saw it"
-        )
-        if affinity(path, Meaning.THOUGHT) >= 0.9:
-            why = "reasoning, not said"
+        why = "nothing says that the agent said or saw it"
         if echoes[path] >= 0.8 * size:
             why = "says again, word for word, what is read"
+        elif affinity(path, Meaning.TIME) + affinity(path, Meaning.CALL_ID) > 0.6:
+            why = "an id, a time or a name"
         out.append(LeftOut(path, why, size / max(1, total)))
     return out

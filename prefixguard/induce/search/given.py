@@ -47,31 +47,24 @@ def given_layouts(found: Iterable[Layout], evidence: Evidence) -> list[Layout]:
     given = given_of(evidence.hints)
     container, events = given.get("container"), given.get("events")
     layouts = list(found)
-    if container is None and events is None:
+    if not layouts or (container is None and events is None):
         return layouts
     if isinstance(container, str | list):
         bases: list[Any] = [container]
     else:
+        said = container or {}
         kinds = {file.kind for file in evidence.files} & {Kind.JSON, Kind.JSONL}
         bases = [*(layout.container for layout in layouts), *({"format": kind.value} for kind in sorted(kinds))]
-        said = container or {}
         bases = [base for base in bases if said.get("format", base.get("format")) == base.get("format")] or [{}]
-        bases = [{**base, **said} for base in bases]
-        if "runs" in said:
-            bases = [{key: value for key, value in base.items() if key != "group_by"} for base in bases]
+        dropped = {"group_by"} if "runs" in said else set()
+        bases = [{key: value for key, value in {**base, **said}.items() if key not in dropped} for base in bases]
+    wanted = [layout.events for layout in layouts] if events is None else [events]
     out: dict[str, Layout] = {}
-    wanted = (
-        [events]
-        if events is not None
-        else list({canonical(layout.events): layout.events for layout in layouts}.values())
-    )
     for base in bases:
         for one in wanted:
-            like = next((layout for layout in layouts if layout.events == one), layouts[0] if layouts else None)
-            if like is not None:
-                out.setdefault(
-                    canonical([base, one]), replace(like, container=base, events=one, why="as a person said")
-                )
+            like = next((layout for layout in layouts if layout.events == one), layouts[0])
+            layout = replace(like, container=base, events=one, why="as a person said")
+            out.setdefault(canonical([base, one]), layout)
     return list(out.values())
 
 
@@ -133,22 +126,16 @@ def _is_there(spec: Mapping[str, Any], number: int, place: str, evidence: Eviden
 
 def unfollowed(spec: Mapping[str, Any], evidence: Evidence) -> list[str]:
     """Names of the hints that say where steps have something, and that no rule follows."""
-    return [name for name in _FIELDS if name in evidence.hints and not _reads(spec, name, str(evidence.hints[name]))]
-
-
-def _reads(spec: Mapping[str, Any], name: str, place: str) -> bool:
-    """Does a rule read the place under one of the fields that the hint means?"""
-    wanted = f'"{place}"'
-    if name in ("role", "status"):
-        part = [rule.get("when") for rule in spec["rules"]] if name == "role" else _statuses(spec)
-        return wanted in canonical(part)
-    for rule in spec["rules"]:
-        field = _FIELDS[name].get(rule["emit"])
-        inner = f'"{_inside(rule, place)}"'
-        if field in rule and (wanted in canonical(rule[field]) or inner in canonical(rule[field])):
-            return True
-    return False
-
-
-def _statuses(spec: Mapping[str, Any]) -> list[Any]:
-    return [spec.get("status"), *(rule.get("status") for rule in spec["rules"])]
+    found = []
+    rules = spec["rules"]
+    for name, fields in _FIELDS.items():
+        read = [rule.get(fields.get(rule["emit"], "")) for rule in rules]
+        if name == "role":
+            read = [rule.get("when") for rule in rules]
+        elif name == "status":
+            read = [spec.get("status"), *(rule.get("status") for rule in rules)]
+        place = str(evidence.hints.get(name, ""))
+        places = {place, *(_inside(rule, place) for rule in rules)}
+        if place and not any(f'"{one}"' in canonical(read) for one in places):
+            found.append(name)
+    return found

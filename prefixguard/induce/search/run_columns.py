@@ -4,6 +4,7 @@ all of them say, and what their agents were told first."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,136 +20,109 @@ from prefixguard.induce.search.raw_places import (
     spelled,
     value_at,
 )  # fmt: skip
-from prefixguard.induce.search.run_fields import FEWEST_WORDS
-from prefixguard.induce.search.seen_runs import HEAD, SeenRun, Values, read_value
+from prefixguard.induce.search.seen_runs import FEWEST_WORDS, HEAD, Keys, SeenRun, Values, read_value
 from prefixguard.induce.search.told_text import general
 from prefixguard.stepview import MISSING, Adapter, Parser, contained
 
 #: Places of a run that are looked at.
 MOST_PLACES = 1500
-#: Events, or lines, of a run in which the task may be told, and elements of each of its lists.
+#: Events of a run in which the task may be told, and elements of each of its lists.
 FIRST, FIRST_EVENTS = 12, 4
 #: Events of a run that are looked at for fields which are said once: so many at its beginning and at its end.
 ENDS = 40
-
-
-def columns_of(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> list[Values]:
-    """Columns of the places of the runs, of the documents that hold them, of their keys and files, and of events."""
-    skip = event_places(spec)
-    n = len(runs)
-    table: dict[tuple[str, Place], list[Any]] = {}
-
-    def put(key: tuple[str, Place], i: int, value: Any) -> None:
-        if key in table or len(table) < MOST_PLACES:
-            table.setdefault(key, [MISSING] * n)[i] = value
-
-    seen: dict[int, list[tuple[Place, Any]]] = {}
-    for i, run in enumerate(runs):
-        if () not in skip:
-            for place, value in leaves(run.scope.run, (*skip, ("text",), ("body",)) if run.text else skip):
-                put(("$", place), i, value)
-        document = run.scope.document
-        if isinstance(document, dict) and document is not run.scope.run:
-            for place, value in seen.setdefault(id(document), list(leaves(document))):
-                put(("%", place), i, value)
-    found = [
-        Values(value_at(root, place), name_of(root, place), tuple(values), _near(root, place), place)
-        for (root, place), values in table.items()
-        if not (root == "%" and _holds_runs(values))
-    ]
-    if any(isinstance(run.scope.key, str) for run in runs):
-        found.append(Values("$key", "key", tuple(run.scope.key for run in runs), "run"))
-    return [*found, *_file_columns(runs), *event_columns(runs, skip, spec)]
-
-
-def _near(root: str, place: Place) -> str:
-    return "document" if root == "%" else "tail" if -1 in place[:-1] else "run"
-
-
-def _holds_runs(values: Sequence[Any]) -> bool:
-    return any(isinstance(value, list) and any(isinstance(item, dict | list) for item in value[:3]) for value in values)
-
-
 #: What numbers the repetitions of a task in a name: task__3fa9c1, task-2, task.1-of-3.
 REPETITION = (
     r"^(.+?)(?:__[0-9A-Za-z]+|[._-](?:run|try|trial|attempt|rep|seed|r|s|t)?[._-]?(?:[0-9a-f]{6,}|[0-9]{1,3}))$"
 )
 
 
+def columns_of(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> list[Values]:
+    """Columns of the places of the runs, of the documents that hold them, of their keys and files, and of events."""
+    skip = event_places(spec)
+    table: dict[tuple[str, Place], list[Any]] = {}
+    seen: dict[int, list[tuple[Place, Any]]] = {}
+    for i, run in enumerate(runs):
+        told: list[tuple[str, list[tuple[Place, Any]]]] = []
+        if () not in skip:
+            told.append(("$", list(leaves(run.scope.run, (*skip, ("text",), ("body",)) if run.text else skip))))
+        document = run.scope.document
+        if isinstance(document, dict) and document is not run.scope.run:
+            if id(document) not in seen:
+                seen[id(document)] = [(at, value) for at, value in leaves(document) if not _is_of_objects(value)]
+            told.append(("%", seen[id(document)]))
+        for root, pairs in told:
+            for place, value in pairs:
+                if (root, place) in table or len(table) < MOST_PLACES:
+                    table.setdefault((root, place), [MISSING] * len(runs))[i] = value
+    found = [
+        Values(value_at(root, place), name_of(root, place), tuple(values), _near(root, place), place)
+        for (root, place), values in table.items()
+    ]
+    if any(isinstance(run.scope.key, str) for run in runs):
+        found.append(Values("$key", "key", tuple(run.scope.key for run in runs), "run"))
+    return [*found, *_file_columns(runs), *_event_columns(runs, skip, spec["events"])]
+
+
+def _near(root: str, place: Place) -> str:
+    return "document" if root == "%" else "tail" if -1 in place[:-1] else "run"
+
+
+def _is_of_objects(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(item, dict | list) for item in value[:3])
+
+
 def _file_columns(runs: Sequence[SeenRun]) -> Iterator[Values]:
-    """What the path of the file says: its name without the suffix, folders, and these without a number at the end."""
-    specs: list[Any] = [{"file": "stem"}, {"file": "parent"}]
-    specs += [{"file": "path", "re": "([^/]+)/[^/]+/[^/]+$"}, {"file": "path", "re": "([^/]+)/[^/]+/[^/]+/[^/]+$"}]
-    names = {run.file.rpartition("/")[2].partition(".")[2] for run in runs}
-    if len(names) == 1 and "." in (suffix := min(names)):
-        specs.append({"file": "name", "re": "^([^.]+)\\." + suffix.replace(".", "\\.") + "$"})
+    """What the path of the file says: its name up to a dot, folders, these without a number at the end, and pieces."""
+    specs = [{"file": "stem"}, {"file": "parent"}, {"file": "name", "re": "^([^.]+)\\."}]
+    specs += [{"file": "path", "re": f"([^/]+){above}/[^/]+$"} for above in ("/[^/]+", "/[^/]+/[^/]+")]
     specs += [{"file": "stem", "re": REPETITION}, {"file": "parent", "re": REPETITION}]
-    for spec in specs:
-        values = read_value(spec, runs)
-        if len({value for value in values if value is not MISSING}) > 1:
-            yield Values(spec, "", values, "file")
-    for pattern in ("[_.-]([^_.-]+)$", "^([^_.-]+)[_.-]"):
-        values = read_value({"file": "stem", "re": pattern}, runs)
-        if values.count(MISSING) <= 0.2 * len(values) and len(set(values)) > 1:
-            yield Values({"file": "stem", "re": pattern}, "", values, "piece")
+    pieces = [{"file": "stem", "re": pattern} for pattern in ("[_.-]([^_.-]+)$", "^([^_.-]+)[_.-]")]
+    for spec in (*specs, *pieces):
+        column = Values(spec, "", read_value(spec, runs), "piece" if spec in pieces else "file")
+        if len(set(column.there)) > 1 and (spec not in pieces or column.coverage >= 0.8):
+            yield column
 
 
-def event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], spec: Mapping[str, Any]) -> list[Values]:
+def _event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], events: Any) -> Iterator[Values]:
     """Fields that one event of a run has, and fields that all of its events have alike."""
-    events = spec["events"]
-    plain = isinstance(events, str) or (isinstance(events, dict) and "path" in events)
-    if not plain or len(skip) != 1 or None in skip[0]:
-        return []
-    listed = [_listed(run, skip[0]) for run in runs]  # as the paths of `run` find them: in no other order, not decoded
+    is_plain = isinstance(events, str) or (isinstance(events, dict) and "path" in events)
+    if not is_plain or len(skip) != 1 or None in skip[0]:
+        return
     base = spelled("$", skip[0])
-    n = len(runs)
+    listed = [_listed(run, skip[0]) for run in runs]  # as the paths of `run` find them: in no other order, not decoded
     table: dict[Place, dict[int, list[tuple[int, Any]]]] = {}
     for i, raw in enumerate(listed):
         last = len(raw) - 1
-        at = [*range(min(ENDS, last + 1)), *range(max(ENDS, last + 1 - ENDS), last + 1)]
-        for k in at:
+        for k in [*range(min(ENDS, last + 1)), *range(max(ENDS, last + 1 - ENDS), last + 1)]:
             for place, value in leaves(raw[k]):
-                if isinstance(value, list) or (place not in table and len(table) >= MOST_PLACES):
-                    continue
-                table.setdefault(place, {}).setdefault(i, []).append((k, value))
-    found = []
+                if not isinstance(value, list) and (place in table or len(table) < MOST_PLACES):
+                    table.setdefault(place, {}).setdefault(i, []).append((k, value))
     for place, by_run in table.items():
-        if len(by_run) < 0.3 * n:
+        if len(by_run) < 0.3 * len(runs):
             continue
         ends = {i: len(listed[i]) - 1 for i in by_run}
-        once = sum(len(said) == 1 for said in by_run.values()) >= 0.95 * len(by_run)
-        alike = all(
-            len({repr(value) for _, value in said}) == 1 and len(said) >= min(2 * ENDS, ends[i] + 1)
-            for i, said in by_run.items()
-        )
-        if not once and not alike:
-            found += _end_ids(base, place, by_run, ends, n)
+        values = tuple(by_run[i][-1][1] if i in by_run else MISSING for i in range(len(runs)))
+        name, at = name_of("@", place), [(i, said[-1][0]) for i, said in by_run.items()]
+        if sum(len(said) == 1 for said in by_run.values()) < 0.95 * len(by_run):
+            whole = all(len(said) >= min(2 * ENDS, ends[i] + 1) for i, said in by_run.items())
+            if whole and all(len({repr(value) for _, value in said}) == 1 for said in by_run.values()):
+                yield Values(value_at(f"{base}[0]", place), name, values, "every", place)
+            for end in (0, -1):
+                at_end = {i: said[end][1] for i, said in by_run.items() if said[end][0] == (ends[i] if end else 0)}
+                ids = {value for value in at_end.values() if isinstance(value, str) and len(value) <= 120}
+                if len(ids) == len(runs) > 1:  # of the run: a table may go by it
+                    mine = tuple(at_end[i] for i in range(len(runs)))
+                    yield Values(value_at(f"{base}[{end}]", place), name, mine, "end", place)
+        elif max(ends.values()) == 0:
             continue
-        values = tuple(by_run[i][-1][1] if i in by_run else MISSING for i in range(n))
-        where = {0 if said[-1][0] == 0 else -1 if said[-1][0] == ends[i] else None for i, said in by_run.items()}
-        name = name_of("@", place)
-        if alike and not once:
-            found.append(Values(value_at(f"{base}[0]", place), name, values, "every", place))
-        elif where <= {0, -1} and len(where) == 1 and max(ends.values()) > 0:
-            (at_end,) = where
-            near = "first" if at_end == 0 else "last"
-            found.append(Values(value_at(f"{base}[{at_end}]", place), name, values, near, place))
-        elif max(ends.values()) > 0:
-            near = "last" if all(ends[i] - said[-1][0] < 3 for i, said in by_run.items()) else "once"
+        elif all(k == 0 for _, k in at):
+            yield Values(value_at(f"{base}[0]", place), name, values, "first", place)
+        elif all(k == ends[i] for i, k in at):
+            yield Values(value_at(f"{base}[-1]", place), name, values, "last", place)
+        else:
             spec = value_at(f"{base}[*]", place)
-            found.append(Values({"text": spec} if isinstance(spec, str) else spec, name, values, near, place))
-    return found
-
-
-def _end_ids(
-    base: str, place: Place, by_run: Mapping[int, Sequence[tuple[int, Any]]], ends: Mapping[int, int], n: int
-) -> Iterator[Values]:
-    """What the first and the last event of every run have there, if it is an id of that run: a table may go by it."""
-    for end in (0, -1):
-        at = {i: said[end] for i, said in by_run.items() if said[end][0] == (0 if end == 0 else ends[i])}
-        values = tuple(at[i][1] if i in at else MISSING for i in range(n))
-        if len({v for v in values if isinstance(v, str)}) == n > 1 and max(map(len, values)) <= 120:
-            yield Values(value_at(f"{base}[{end}]", place), name_of("@", place), values, "end", place)
+            near = "last" if all(ends[i] - k < 3 for i, k in at) else "once"
+            yield Values({"text": spec} if isinstance(spec, str) else spec, name, values, near, place)
 
 
 def _listed(run: SeenRun, place: Place) -> Sequence[Any]:
@@ -158,7 +132,7 @@ def _listed(run: SeenRun, place: Place) -> Sequence[Any]:
     return value if isinstance(value, list) else run.events
 
 
-def heard_first(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> tuple[str | None, ...]:
+def heard_first(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> Keys:
     """What the rules of the spec show of each run before its agent does anything; None where that is nothing."""
     try:
         program = Adapter({**spec, **HEAD, "run": {}}).program
@@ -173,14 +147,48 @@ def heard_first(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> tuple[str |
             with contained(run.file):
                 parser = Parser(program, run.scope, live=False)
                 for event in events:
-                    records += parser.observe(event)
-                    if records:
-                        break
+                    records = records or parser.observe(event)
                 records = records or parser.end()
         except TraceError:
             records = []
         found.append(records[0].observation.strip() or None if records else None)
     return tuple(found)
+
+
+def heard_columns(runs: Sequence[SeenRun], heard: Keys) -> list[Values]:
+    """Where that text stands in most runs: a place in one of the first events, or behind what begins a line of text."""
+    counts: Counter[tuple[str, bool]] = Counter()
+    for run, text in zip(runs, heard, strict=True):
+        if text is not None and run.text:
+            counts.update(list(dict.fromkeys((before, True) for before in _befores(run.text, text))))
+        elif text is not None:
+            counts.update(list(dict.fromkeys((spelled("$", at), False) for at in _said_at(run.scope.run, text))))
+    found = []
+    said = set(heard) - {None}
+    for (path, is_text), n in counts.most_common(4):
+        line = f"\\A(?:[^\\n]*\\n){{0,{FIRST}}}?{path}(?P<told>\\S[^\\n]*)"
+        spec = {"re": line, "of": "$.text"} if is_text else path
+        if n >= 0.6 * sum(text is not None for text in heard):
+            column = Values(spec, "", read_value(spec, runs), "heard")
+            found += [column] if not is_text or column.distinct == len(said) else []
+    return found
+
+
+#: What names a line at its beginning: `task: `.
+_LABEL = re.compile(r"\W{0,4}[\w -]{1,24}[:>=][ \t]+")
+
+
+def _befores(whole: str, text: str) -> Iterator[str]:
+    """Patterns for what stands before the end of a line that is one of those that were heard: a label, and all; before
+    a line of its own, the line above."""
+    above = ""
+    for line in whole[: 20 * LONGEST].splitlines()[:FIRST]:
+        at = next((m.start() for m in re.finditer(r"(?<!\S)\S", line) if line[m.start() :].strip() in text), len(line))
+        label = _LABEL.match(line, at)
+        for start in [*([label.end()] if label is not None else []), at]:
+            if len(line[start:].split()) >= FEWEST_WORDS:
+                yield general(line[:start] or above)
+        above = f"{line}\n"
 
 
 def _said_at(value: Any, text: str, place: Place = ()) -> Iterator[Place]:
@@ -194,43 +202,3 @@ def _said_at(value: Any, text: str, place: Place = ()) -> Iterator[Place]:
             inner = [(name, one) for name, one in value.items() if name and not ("'" in name and '"' in name)]
         for step, one in inner:
             yield from _said_at(one, text, (*place, step))
-
-
-#: Where words begin in a line.
-_BEGINS = re.compile(r"(?<!\S)\S")
-_LABEL = re.compile(r"\W{0,4}[\w -]{1,24}[:>=][ \t]+")
-
-
-def heard_columns(runs: Sequence[SeenRun], heard: Sequence[str | None]) -> list[Values]:
-    """Where that text stands in most runs: a place in one of the first events, or the first line of its kind."""
-    counts: dict[tuple[str, Any], int] = {}
-    furthest: dict[str, int] = {}
-    labels: set[str] = set()  # those that end with a label: `task:`
-    for run, text in zip(runs, heard, strict=True):
-        if text is None:
-            continue
-        for place in {} if run.text else dict.fromkeys(_said_at(run.scope.run, text)):
-            path = spelled("$", place)
-            counts[path, None] = counts.get((path, None), 0) + 1
-        lines = run.text[: 20 * LONGEST].splitlines()[:FIRST] if run.text else []
-        paths: dict[str, int] = {}
-        for k, line in enumerate(lines):
-            begins = [m.start() for m in _BEGINS.finditer(line) if line[m.start() :].strip() in text]
-            labelled = _LABEL.match(line, begins[0]) if begins else None
-            for at in ([labelled.end()] if labelled else []) + begins[:1]:
-                if len(line[at:].split()) >= FEWEST_WORDS:
-                    before = line[:at] or (f"{lines[k - 1]}\n" if k else "")
-                    paths[general(before)] = k - before.count("\n")
-                    labels |= {general(before)} if labelled and at == labelled.end() else set()
-        for path, k in paths.items():
-            counts[path, "$.text"] = counts.get((path, "$.text"), 0) + 1
-            furthest[path] = max(k, furthest.get(path, 0))
-    found = []
-    for (path, of), n in sorted(counts.items(), key=lambda item: (-item[1], item[0][0] not in labels))[:4]:
-        if n >= 0.6 * sum(text is not None for text in heard):
-            skipped = f"\\A(?:[^\\n]*\\n){{0,{furthest.get(path, 0)}}}"
-            value = path if of is None else {"re": f"{skipped}{path}(?P<told>\\S[^\\n]*)", "of": of}
-            column = Values(value, "", read_value(value, runs), "heard")
-            if of is None or column.distinct == len({text for text in heard if text is not None}):
-                found.append(column)
-    return found

@@ -1,5 +1,5 @@
 """Readings of a field of runs, the outcome or the task: candidates from every place, evidence as log-odds,
-and the probability that follows. Names of places are one term of several and can be left out.
+and the probability that follows. Names of places are one term of several.
 
 Candidates that say the same of all runs are one reading. The probability of a reading is its weight beside those of the
 readings that contradict it and of "none of these".
@@ -17,11 +17,6 @@ from prefixguard.stepview import canonical
 
 #: Readings below this are not taken; from SURE on nobody is asked; rivals from NEAR on are shown.
 TAKEN, SURE, NEAR = 0.4, 0.8, 0.08
-#: Texts from so many words on are what a task says; an id, a name or a path has fewer.
-FEWEST_WORDS = 4
-
-Sides = tuple[int, ...]
-Keys = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,12 @@ class Weighed:
         of = self.column.spec
         if self.column.near == "list":
             return f"the list {of['in'].get('path')} of {of['in']['sibling']}"
-        return of if isinstance(of, str) else canonical(of)
+        return shown(of)
+
+
+def shown(spec: Any) -> str:
+    """A value of the spec, for a person."""
+    return spec if isinstance(spec, str) else canonical(spec)
 
 
 def ranked(found: Iterable[Weighed], agrees: Callable[[Any, Any], bool], none: float = 1.0) -> list[Weighed]:
@@ -57,9 +57,3 @@ def ranked(found: Iterable[Weighed], agrees: Callable[[Any, Any], bool], none: f
             readings.append(one)
     total = none + sum(exp(one.odds) for one in readings)
     return [replace(one, confidence=min(one.most, exp(one.odds) / total)) for one in readings]
-
-
-def is_prose(column: Values) -> bool:
-    """Are its values texts of several words, rather than ids, names, times or paths?"""
-    here = [text for text in column.texts if text]
-    return bool(here) and sum(len(text.split()) >= FEWEST_WORDS for text in here) >= 0.8 * len(here)

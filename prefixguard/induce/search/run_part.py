@@ -4,9 +4,9 @@ evidence and a probability (`run_fields`); what two readings share alike is aske
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from prefixguard.errors import AdapterError
@@ -15,31 +15,17 @@ from prefixguard.induce.search.beside import columns_beside
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.raw_places import JSON, spelled
 from prefixguard.induce.search.run_columns import columns_of, heard_columns, heard_first
-from prefixguard.induce.search.run_fields import NEAR, SURE, TAKEN, Keys, Weighed, is_prose
+from prefixguard.induce.search.run_fields import NEAR, SURE, TAKEN, Weighed, shown
 from prefixguard.induce.search.run_outcomes import outcomes_of
-from prefixguard.induce.search.run_rest import OpenPart, hidden_of, labels_of, preamble_of, shown, strangers_of
+from prefixguard.induce.search.run_rest import RunPart, hidden_of, labels_of, names_of, preamble_of
 from prefixguard.induce.search.run_tasks import tasks_of
 from prefixguard.induce.search.seen_runs import HEAD, Values, read_value, see_runs
 from prefixguard.induce.search.told_text import text_columns
-from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import MISSING, Adapter, canonical
 
-
-@dataclass(frozen=True, slots=True)
-class RunPart:
-    """Fragments for the spec: run, hidden, waived; rules that go before the others (events that tell the outcome or
-    come after the end are skipped); and what a person should know. extra: other parts of the spec that take the place
-    of those it has, such as events of text with what tells the outcome cut out."""
-
-    run: Mapping[str, Any]
-    hidden: tuple[Any, ...] = ()
-    waived: tuple[Mapping[str, str], ...] = ()
-    rules_before: tuple[Mapping[str, Any], ...] = ()
-    mapped: tuple[Mapped, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    choices: tuple[Choice, ...] = ()
-    notes: tuple[str, ...] = ()
-    extra: Mapping[str, Any] = field(default_factory=dict)
+#: Probability that samples in which no outcome is found have none.
+NO_OUTCOME = 0.4
+_ORDER = ("id", "task", "groups", "preamble", "outcome", "labels")
 
 
 def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, str], ask: Asker) -> RunPart:
@@ -49,109 +35,74 @@ def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, st
     ask: told what the samples do not decide.
     """
     spec = candidate.spec
-    seen = see_runs(spec, evidence.samples)
-    if not seen.runs:
-        return RunPart({}, notes=("No run was found, so nothing is known of outcomes or tasks.",))
-    columns = columns_of(seen.runs, spec)
-    columns += [*text_columns(seen.runs), *columns_beside(seen.runs, evidence.samples, columns)]
-    columns = [column for column in columns if column.near != "end"]  # of use as a key alone
-    part = OpenPart(
-        spec, seen, columns, known_of(hints), hints.get("success"), "labels" in hints, evidence.names, ask
-    )  # fmt: skip
-    part.heard = heard_first(seen.runs, spec)
-    part.columns += heard_columns(seen.runs, part.heard)
-    task = _task(part)
-    outcome = _outcome(part, task)
-    if task is not None and outcome is not None and task.column is outcome.column and "task" not in part.known:
-        task = _task(part, [outcome.column.spec])
-    if task is None and outcome is not None and outcome.column.near == "list" and "task" not in part.known:
-        key = _given(part, outcome.column.spec["of"])
-        task = Weighed(key.spec, key.texts, 0.0, "the outcomes are listed by it", key, TAKEN)
-    if task is not None:
+    runs, strangers = see_runs(spec, evidence.samples)
+    part = RunPart(spec, runs, ask)
+    if not runs:
+        part.notes.append("No run was found, so nothing is known of outcomes or tasks.")
+        return part
+    part.columns = columns_of(runs, spec)
+    part.columns += [*text_columns(runs), *columns_beside(runs, evidence.samples, part.columns)]
+    part.columns = [column for column in part.columns if column.near != "end"]  # of use as a key alone
+    part.heard = heard_first(runs, spec)
+    part.columns += heard_columns(runs, part.heard)
+    known = {key: value for name, value in hints.items() if (key := name.removeprefix("run.")) in _ORDER}
+    known = {key: json.loads(said) if said.lstrip().startswith(("{", "[")) else said for key, said in known.items()}
+    task = _task(part, known.get("task"))
+    outcome = _outcome(part, task, known.pop("outcome", None), hints)
+    if task is None and outcome is not None and outcome.column.near == "list":
+        listed = _given(part, outcome.column.spec["of"])
+        task = Weighed(listed.spec, listed.texts, 0.0, "the outcomes are listed by it", listed, TAKEN)
+    if task is None:
+        told = "No task id was found: runs are split as if each had a task of its own. Use --hint task=PATH."
+        part.notes.append(told)
+    else:
         part.run["task"] = task.spec
-        share = sum(key is not None for key in task.says) / len(part.runs)
+        share = sum(said is not None for said in task.says) / len(runs)
         part.mapped.append(Mapped(shown(task.spec), "task", share, round(task.confidence, 3), task.why))
-    elif "task" not in part.known:
-        part.notes.append(
-            "No task id was found: runs are split as if each had a task of its own. Use --hint task=PATH."
-        )
-    _names(part, task)
-    preamble_of(part, outcome)
+    names_of(part, task)
+    preamble_of(part)
     labels_of(part)
-    part.run.update(part.known)
-    rules, waived = _closing(part, outcome)
-    hidden = hidden_of(part, spec)
-    strangers_of(part)
-    return RunPart(
-        {key: part.run[key] for key in _ORDER if key in part.run},
-        tuple(hidden), waived, rules, tuple(part.mapped),
-        tuple(LeftOut(path, "read by no record; not known to be there while a run goes on") for path in hidden),
-        tuple(part.choices), tuple(part.notes), _cut(spec, outcome),
-    )  # fmt: skip
-
-
-#: Probability that samples in which no outcome is found have none.
-NO_OUTCOME = 0.4
-_ORDER = ("id", "task", "groups", "preamble", "outcome", "labels")
-
-
-def known_of(hints: Mapping[str, str]) -> dict[str, Any]:
-    """Parts of `run` that a person gave: as values of the spec. An outcome that is only a place is under "of"."""
-    known: dict[str, Any] = {}
-    for name, text in hints.items():
-        key = name.removeprefix("run.")
-        if key in _ORDER and isinstance(text, str):
-            value = json.loads(text) if text.lstrip().startswith(("{", "[")) else text
-            known[key] = value
-    return known
+    part.run |= known
+    part.run = {key: part.run[key] for key in _ORDER if key in part.run}
+    part.hidden = hidden_of(part)
+    told = "read by no record; not known to be there while a run goes on"
+    part.left_out = [LeftOut(path, told) for path in part.hidden]
+    if strangers:
+        files = len({run.file for run in runs}) + len(strangers)
+        first = "; ".join(f"{path} ({why.rpartition(': ')[2][:80]})" for path, why in strangers[:3])
+        part.notes.append(f"{len(strangers)} of {files} files hold no run of this format and are left out: {first}")
+    return part
 
 
 def _decide(
-    part: OpenPart, name: str, found: Sequence[Weighed], options: Sequence[Option], none: str | None, most: float = 1.0
-) -> int | None:
-    """Which of the readings is taken; None: none of them. Asked where the best is not sure. most: probability that
-    none of them is right, at most."""
-    if not found:
-        return None
+    part: RunPart, name: str, found: Sequence[Weighed], none: str | None, most: float = 1.0
+) -> Weighed | None:
+    """Which of the readings is taken; None: none of them. Asked where the best is not sure. none: what follows where
+    none is taken; None where one must be. most: probability that none is right, at most."""
+    if not found or (found[0].confidence >= SURE and not found[0].assumed):
+        return found[0] if found else None
     best = found[0]
-    near = [i for i, one in enumerate(found[:5]) if i == 0 or one.confidence >= max(NEAR, 0.15 * best.confidence)]
-    if best.confidence >= SURE and not best.assumed:
-        return 0
+    near = [one for one in found[:5] if one is best or one.confidence >= max(NEAR, 0.15 * best.confidence)]
     if best.confidence < NEAR or (len(near) == 1 and none is None and not best.assumed):
-        return 0 if none is None else None
-    shown = [options[i] for i in near]
+        return best if none is None else None
+    options = []
+    for one in near:
+        side = f" ({canonical(one.spec['success'])} is success)" if name == "outcome" else ""
+        options.append(Option(one.label + side, one.spec, round(one.confidence, 3), one.why, one.column.example()))
     taken = 0
     if none is not None:
         nothing = min(most, max(0.0, 1.0 - sum(one.confidence for one in found)))
-        shown.append(Option("none of these", None, round(nothing, 3), none))
+        options.append(Option("none of these", None, round(nothing, 3), none))
         taken = 0 if best.confidence >= TAKEN else len(near)
     rule = f"the likeliest, from a probability of {TAKEN:g} on; the evidence stands beside each"
-    choice = Choice(name, tuple(shown), taken, rule)
+    choice = Choice(name, tuple(options), taken, rule)
     answer = part.ask(choice)
-    answer = answer if 0 <= answer < len(shown) else taken
+    answer = answer if 0 <= answer < len(options) else taken
     part.choices.append(replace(choice, taken=answer))
-    return None if answer == len(near) else near[answer]
+    return near[answer] if answer < len(near) else None
 
 
-# --- task, id, groups
-
-
-def _task(part: OpenPart, refused: Sequence[Any] = ()) -> Weighed | None:
-    if "task" in part.known:
-        values = _given(part, part.known["task"])
-        return Weighed(part.known["task"], values.texts, 9.0, "as a person said", values, 1.0)
-    found = [
-        one
-        for one in tasks_of(part.columns, part.runs, part.heard, names=part.names, refused=refused)
-        if one.odds > -0.5
-    ]
-    options = [Option(one.label, one.spec, round(one.confidence, 3), one.why, one.column.example()) for one in found]
-    alone = any(len(set(one.says)) == len(one.says) for one in found)
-    taken = _decide(part, "task", found, options, None if alone else "every run is then a task of its own")
-    return None if taken is None else found[taken]
-
-
-def _given(part: OpenPart, spec: Any) -> Values:
+def _given(part: RunPart, spec: Any) -> Values:
     """A column for a value that a person named."""
     known = next((column for column in part.columns if column.spec == spec), None)
     if known is not None:
@@ -163,92 +114,54 @@ def _given(part: OpenPart, spec: Any) -> Values:
     return Values(spec, spec if isinstance(spec, str) else "", values, "run")
 
 
-def _names(part: OpenPart, task: Weighed | None) -> None:
-    """The id of a run, where a field names it; groups: domain, model, agent, where several runs share one."""
-    best: tuple[float, Values] | None = None
-    for column in part.columns:
-        if (
-            column.near not in ("run", "every", "first")
-            or len(column.place) > 3
-            or column.coverage < 1
-            or is_prose(column)
-        ):
-            continue
-        if column.distinct == len(part.runs) > 1 and column.length <= 120 and isinstance(column.spec, str):
-            named = affinity(column.name, Meaning.RUN_ID) - 0.05 * len(column.place) if part.names else 0.0
-            if named < 0.4 and part.names and len(column.place) == 1 and re.search("(?i)id$", column.name):
-                named = 0.4  # uid, sid, trialId: one value a run
-            if any(isinstance(value, int) for value in column.values) or column.spec == "$key":
-                continue
-            if named >= 0.4 and (best is None or named > best[0]):
-                best = named, column
-        for meaning, least in ((Meaning.GROUP, 0.9), (Meaning.MODEL, 0.9), (Meaning.AGENT, 0.9)):
-            few = 1 < column.distinct <= max(2, 0.3 * len(part.runs)) and column.length <= 60
-            late = affinity(column.name, Meaning.OUTCOME) >= 0.5
-            if part.names and few and not late and affinity(column.name, meaning) >= least and len(column.place) <= 3:
-                if task is None or column.spec != task.spec:
-                    part.run.setdefault("groups", {}).setdefault(meaning.value.replace(" ", "_"), column.spec)
-                break
-    if best is not None:
-        part.run["id"] = best[1].spec
-        part.mapped.append(Mapped(shown(best[1].spec), "id", 1.0, round(min(1.0, best[0]), 3), "one value a run"))
+def _task(part: RunPart, given: Any) -> Weighed | None:
+    if given is not None:
+        values = _given(part, given)
+        return Weighed(given, values.texts, 9.0, "as a person said", values, 1.0)
+    found = [one for one in tasks_of(part.columns, part.runs, part.heard) if one.odds > -0.5]
+    alone = any(len(set(one.says)) == len(one.says) for one in found)
+    return _decide(part, "task", found, None if alone else "every run is then a task of its own")
 
 
-# --- outcome
-
-
-def _outcome(part: OpenPart, task: Weighed | None) -> Weighed | None:
-    given = part.known.get("outcome")
+def _outcome(part: RunPart, task: Weighed | None, given: Any, hints: Mapping[str, str]) -> Weighed | None:
+    success = hints.get("success")
     if isinstance(given, Mapping) and "success" in given:
-        return None  # said whole
-    keys: Keys | None = task.says if task is not None else None
+        part.run["outcome"] = given
+        return None
+    none = None
     if given is not None:
         of = given.get("of", given) if isinstance(given, Mapping) else given
-        columns = [replace(_given(part, of), near="run")]
-        found = outcomes_of(columns, part.runs, None, names=part.names, success=part.success)
-        del part.known["outcome"]
+        column = replace(_given(part, of), near="run")
+        found = outcomes_of([column], part.runs, None, success)
         if not found:
-            part.notes.append(f"The hint outcome={shown(of)} was not followed: {_why_not(columns[0], part.success)}")
+            part.notes.append(f"The hint outcome={shown(of)} was not followed: {_why_not(column, success)}")
             return None
-        found = [
-            replace(one, confidence=1.0 if len(found) == 1 and not one.assumed else one.confidence) for one in found
-        ]
+        if len(found) == 1 and not found[0].assumed:
+            found = [replace(found[0], confidence=1.0)]
     else:
-        found = outcomes_of(part.columns, part.runs, keys, names=part.names, success=part.success)
-        found = [one for one in found if _compiles(part, one)][:20]
-    none = None if given is not None else "every run is then of unknown outcome, until labels are brought"
-    options = [
-        Option(
-            f"{one.label} ({canonical(one.spec['success'])} is success)",
-            one.spec,
-            round(one.confidence, 3),
-            one.why,
-            one.column.example(),
-        )
-        for one in found
-    ]
-    if part.has_labels and found and (found[0].confidence < SURE or found[0].assumed):
+        none = "every run is then of unknown outcome, until labels are brought"
+        rated = outcomes_of(part.columns, part.runs, task.says if task is not None else None, success)
+        found = list(islice((one for one in rated if _fit(part, one) is not None), 20))
+    if "labels" in hints and found and (found[0].confidence < SURE or found[0].assumed):
         part.notes.append("The outcomes are those of the labels that were given; the adapter reads none from the runs.")
         return None
-    taken = _decide(part, "outcome", found, options, none, NO_OUTCOME)
-    if taken is None:
+    one = _decide(part, "outcome", found, none, NO_OUTCOME)
+    if one is None:
         part.notes.append(
             "No outcome was found in the runs, their events or the files beside them, so every run is of unknown "
             "outcome. Bring outcomes with --labels, or name the place with --hint outcome=PATH."
         )
+        if found:
+            part.notes.append(f"Nearest to an outcome: {found[0].label} ({found[0].why}); too unsure to be taken.")
         if not any(choice.field == "outcome" for choice in part.choices):
             nothing = Option("none of these", None, NO_OUTCOME, "no place of the samples reads like an outcome")
             part.choices.append(Choice("outcome", (nothing,), 0, "most samples tell somewhere how runs ended"))
-        if found:
-            part.notes.append(f"Nearest to an outcome: {found[0].label} ({found[0].why}); too unsure to be taken.")
         return None
-    one = found[taken]
     part.run["outcome"] = one.spec
+    part.rules_before, part.waived, part.extra = _fit(part, one) or ([], [], {})
     won, lost = one.says.count(1), one.says.count(-1)
     told = f"{won} successes, {lost} failures, {len(one.says) - won - lost} unknown"
-    part.mapped.append(
-        Mapped(one.label, "outcome", (won + lost) / len(one.says), round(one.confidence, 3), one.why)
-    )  # fmt: skip
+    part.mapped.append(Mapped(one.label, "outcome", (won + lost) / len(one.says), round(one.confidence, 3), one.why))
     part.notes.append(f"Outcome from {one.label}: {told} (confidence {one.confidence:.2f}: {one.why}).")
     if not (won and lost):
         part.notes.append("All samples with an outcome ended alike: check which value means success.")
@@ -258,64 +171,46 @@ def _outcome(part: OpenPart, task: Weighed | None) -> Weighed | None:
 
 
 def _why_not(column: Values, success: str | None) -> str:
-    seen = sorted({str(value) for value in column.values if value is not None and value is not MISSING})
+    seen = sorted({str(value) for value in column.there})
     if not seen:
         return "no run has a value there."
-    shown = ", ".join(repr(one[:40]) for one in seen[:5]) + (", ..." if len(seen) > 5 else "")
+    values = ", ".join(repr(one[:40]) for one in seen[:5]) + (", ..." if len(seen) > 5 else "")
     if success is not None:
-        return f"no run has {success!r} there; its values are {shown}."
+        return f"no run has {success!r} there; its values are {values}."
     return (
-        f"its values ({shown}) are neither two, nor numbers from 0 to 1, nor words of success and failure. Say which "
+        f"its values ({values}) are neither two, nor numbers from 0 to 1, nor words of success and failure. Say which "
         "of them means success: --hint success=VALUE; or bring outcomes with --labels."
     )
 
 
-def _compiles(part: OpenPart, one: Weighed) -> bool:
-    """Does the interpreter take it beside the records of the candidate: does no record read what tells the outcome?"""
-    return _taken(part, one, (), ()) or _taken(part, one, *_closing(part, one))
+Fit = tuple[list[Mapping[str, Any]], list[Mapping[str, str]], dict[str, Any]]
 
 
-def _taken(part: OpenPart, one: Weighed, rules: Sequence[Any], waived: Sequence[Any]) -> bool:
-    spec = {**part.spec, **_cut(part.spec, one), "run": {"outcome": one.spec}}
-    spec["rules"] = [*rules, *part.spec.get("rules", ())]
-    try:
-        Adapter({**spec, "waived": [*part.spec.get("waived", ()), *waived]} | HEAD)
-    except AdapterError:
-        return False
-    return True
-
-
-def _cut(spec: Mapping[str, Any], outcome: Weighed | None) -> dict[str, Any]:
-    """The events of text without the line that tells the outcome."""
-    events = spec["events"]
-    if outcome is None or outcome.column.near != "text" or not (isinstance(events, dict) and "split" in events):
-        return {}
-    before = events["split"].get("cut", [])
-    of = outcome.column.spec
-    of = of["first"][0] if "first" in of else of
-    cuts = [*(before if isinstance(before, list) else [before]), of.get("json", of)["re"]]
-    return {"events": {**events, "split": {**events["split"], "cut": cuts}}}
-
-
-def _closing(part: OpenPart, outcome: Weighed | None) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, str], ...]]:
-    """Rules that skip the events which tell the outcome, and why records may read a field of that name in others: where
-    they end the run, or where a record would read it."""
-    column = None if outcome is None else outcome.column
-    if (
-        column is None
-        or column.near not in ("last", "once", "first")
-        or any(isinstance(s, tuple) for s in column.place)
-    ):
-        return (), ()
-    if column.near != "last" and outcome is not None and _taken(part, outcome, (), ()):
-        return (), ()
-    path = column.spec if isinstance(column.spec, str) else column.spec.get("text", column.spec.get("json"))
-    events = part.spec["events"]
+def _fit(part: RunPart, one: Weighed) -> Fit | None:
+    """What else the spec needs so that no record reads what tells the outcome: rules that skip such events, the reason
+    why records may read a field of that name in others, and events of text with the line cut out. None where the
+    interpreter does not take it."""
+    column, events = one.column, part.spec["events"]
+    extra = {}
+    if column.near == "text" and isinstance(events, dict) and "split" in events:
+        before = events["split"].get("cut", [])
+        of = column.spec["first"][0] if "first" in column.spec else column.spec
+        cuts = [*(before if isinstance(before, list) else [before]), of.get("json", of)["re"]]
+        extra = {"events": {**events, "split": {**events["split"], "cut": cuts}}}
+    fits: list[Fit] = [([], [], extra)]
+    path = column.spec.get("text", column.spec.get("json")) if isinstance(column.spec, dict) else column.spec
+    in_one = column.near in ("last", "once", "first") and not any(isinstance(step, tuple) for step in column.place)
     is_open = isinstance(events, dict) and "decode" in events  # then a place inside JSON is one of the event
-    if not isinstance(path, str) or (JSON in column.place and not is_open):
-        return (), ()
-    place = tuple(step for step in column.place if step != JSON)
-    rule = {"when": {spelled("@", place): {"present": True}}, "emit": "skip", "comment": "tells the outcome"}
-    return (rule,), (
-        {"path": path, "reason": "the events that the outcome is read from are skipped by the first rule"},
-    )
+    if in_one and isinstance(path, str) and (is_open or JSON not in column.place):
+        when = {spelled("@", tuple(step for step in column.place if step != JSON)): {"present": True}}
+        why = "the events that the outcome is read from are skipped by the first rule"
+        skip = {"when": when, "emit": "skip", "comment": "tells the outcome"}
+        fits.insert(0 if column.near == "last" else 1, ([skip], [{"path": path, "reason": why}], extra))
+    for rules, waived, cut in fits:
+        spec = {**part.spec, **cut, **HEAD, "run": {"outcome": one.spec}, "rules": [*rules, *part.spec["rules"]]}
+        try:
+            Adapter({**spec, "waived": [*part.spec.get("waived", ()), *waived]})
+        except AdapterError:
+            continue
+        return rules, waived, cut
+    return None

@@ -1,5 +1,5 @@
-"""What is said of runs besides their task and outcome: the text before the first event, labels of mistakes, what is
-hidden, and which files hold no run."""
+"""What is said of runs besides their task and outcome: ids and groups, the text before the first event, labels of
+mistakes, and what is hidden."""
 
 from __future__ import annotations
 
@@ -7,169 +7,145 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefixguard.errors import AdapterError
-from prefixguard.induce.proposal import Asker, Choice, Mapped
+from prefixguard.induce.proposal import Asker, Choice, LeftOut, Mapped
 from prefixguard.induce.search.raw_places import JSON, Place, event_places, spelled
-from prefixguard.induce.search.run_fields import Keys, Weighed, is_prose
+from prefixguard.induce.search.run_fields import Weighed, shown
 from prefixguard.induce.search.run_tasks import begun_alike
-from prefixguard.induce.search.seen_runs import HEAD, Seen, SeenRun, Values
-from prefixguard.induce.search.speakers import Part, part_of
-from prefixguard.lexicon import Meaning, affinity
-from prefixguard.stepview import MISSING, Adapter, canonical
+from prefixguard.induce.search.seen_runs import HEAD, Keys, SeenRun, Values
+from prefixguard.lexicon import Meaning, affinity, words
+from prefixguard.stepview import Adapter, canonical
 
 #: Hidden places of one spec.
 MOST_HIDDEN = 200
 
 
 @dataclass(slots=True)
-class OpenPart:
-    """A run part in the making. known: what a person said of the spec's `run`, which nothing overrules."""
+class RunPart:
+    """Fragments for the spec, and what they are made from.
+
+    spec, runs: of the candidate. columns: what the runs hold. heard: what each run's agent was told before it did
+    anything. run, hidden, waived: parts of the spec. rules_before: rules that go before the others (events that tell
+    the outcome or come after the end are skipped). extra: other parts of the spec that take the place of those it has,
+    such as events of text with what tells the outcome cut out. The others: what a person should know.
+    """
 
     spec: Mapping[str, Any]
-    seen: Seen
-    columns: list[Values]
-    known: dict[str, Any]
-    success: str | None
-    has_labels: bool
-    names: bool
+    runs: Sequence[SeenRun]
     ask: Asker
+    columns: list[Values] = field(default_factory=list)
     heard: Keys = ()
     run: dict[str, Any] = field(default_factory=dict)
+    hidden: list[str] = field(default_factory=list)
+    waived: list[Mapping[str, str]] = field(default_factory=list)
+    rules_before: list[Mapping[str, Any]] = field(default_factory=list)
     mapped: list[Mapped] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-
-    @property
-    def runs(self) -> Sequence[SeenRun]:
-        return self.seen.runs
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
-def shown(spec: Any) -> str:
-    """A value of the spec, for a person."""
-    return spec if isinstance(spec, str) else canonical(spec)
+def names_of(part: RunPart, task: Weighed | None) -> None:
+    """The id of a run, where a field names it; groups: domain, model, agent, where several runs share one."""
+    n = len(part.runs)
+    best: tuple[float, Values | None] = 0.0, None
+    for column in part.columns:
+        if column.near not in ("run", "every", "first") or len(column.place) > 3 or column.coverage < 1:
+            continue
+        if column.is_prose or column.spec == "$key" or not isinstance(column.spec, str):
+            continue
+        if column.distinct == n > 1 and column.length <= 120 and all(isinstance(v, str) for v in column.values):
+            named = affinity(column.name, Meaning.RUN_ID) - 0.05 * len(column.place)
+            if len(column.place) == 1 and column.name.lower().endswith("id"):
+                named = max(named, 0.4)  # uid, sid, trialId: one value a run
+            best = max(best, (named, column), key=lambda one: one[0])
+        few = 1 < column.distinct <= max(2, 0.3 * n) and column.length <= 60
+        if few and affinity(column.name, Meaning.OUTCOME) < 0.5 and (task is None or column.spec != task.spec):
+            for meaning in (Meaning.GROUP, Meaning.MODEL, Meaning.AGENT):
+                if affinity(column.name, meaning) >= 0.9:
+                    part.run.setdefault("groups", {}).setdefault(meaning.value, column.spec)
+                    break
+    named, found = best
+    if found is not None and named >= 0.4:
+        part.run["id"] = found.spec
+        part.mapped.append(Mapped(shown(found.spec), "id", 1.0, round(min(1.0, named), 3), "one value a run"))
 
 
-def preamble_of(part: OpenPart, outcome: Weighed | None) -> None:
-    """The text of the task, where it stands beside the events and no event says it. Only what is called so: a wrong
-    one would show the future to the first record."""
+def preamble_of(part: RunPart) -> None:
+    """The text of the task, where it stands beside the events, which do not say it, and nobody speaks to the agent
+    first. Only what is called so, or the title of a text: a wrong one would show the future to the first record."""
     late = (Meaning.AFTER_END, Meaning.HARNESS, Meaning.OUTCOME, Meaning.MISTAKE)
-    best: tuple[float, Values] | None = None
-    for column in part.columns if not _asked(part) else ():
-        if column.near != "run" or column.coverage < 0.8 or not is_prose(column) or not part.names:
+    best: tuple[float, Values | None] = 0.0, None
+    is_asked = sum(text is not None for text in part.heard) >= 0.5 * len(part.heard)
+    first = [canonical([*run.events[:4], heard]) for run, heard in zip(part.runs, part.heard, strict=True)]
+    for column in part.columns:
+        is_title = column.spec == "$.title" and any(run.text for run in part.runs)
+        if column.near != "run" or column.coverage < 0.8 or column.distinct < 2 or not column.is_prose:
             continue
-        named = affinity(column.name, Meaning.TASK_TEXT) - 0.05 * len(column.place)
-        if named < 0.45 or max(affinity(column.name, meaning) for meaning in late) >= 0.6 or _said(part.runs, column):
+        if (is_asked and not is_title) or max(affinity(column.name, meaning) for meaning in late) >= 0.6:
             continue
-        if best is None or named > best[0]:
-            best = named, column
-    told = [one for one in part.columns if one.spec == "$.title" and one.coverage >= 0.8 and is_prose(one)]
-    if best is None and told and part.names and any(run.text for run in part.runs):
-        pairs = zip(told[0].texts, part.heard, strict=True)
-        heard = [text is not None and text[:80] in (said or "") for text, said in pairs]
-        if sum(heard) < 0.5 * len(heard):
-            best = 1.0, begun_alike(told[0])  # the line that begins the run, which no event holds
-    if best is not None:
-        spec = best[1].spec
-        part.run["preamble"] = spec
-        part.mapped.append(Mapped(shown(spec), "preamble", best[1].coverage, round(min(1.0, 0.5 + best[0] / 2), 3),
-                                  "the task's text; no event says it"))  # fmt: skip
+        said = [canonical(text[:80])[1:-1] in begun for text, begun in zip(column.texts, first, strict=True) if text]
+        named = 0.45 if is_title else affinity(column.name, Meaning.TASK_TEXT) - 0.05 * len(column.place)
+        if sum(said) < 0.5 * len(said):
+            best = max(best, (named, begun_alike(column) if is_title else column), key=lambda one: one[0])
+    named, found = best
+    if found is not None and named >= 0.45:
+        part.run["preamble"] = found.spec
+        why = "the task's text; no event says it"
+        part.mapped.append(Mapped(shown(found.spec), "preamble", found.coverage, round(0.5 + named / 2, 3), why))
 
 
-def _asked(part: OpenPart) -> bool:
-    """Does a user speak to the agent in the events, before it does anything, in most runs?"""
-    tests = [test for rule in part.spec["rules"] if rule["emit"] == "observe" for test in rule.get("when", {}).values()]
-    users = [found for test in tests if isinstance(test, str) and (found := part_of(test)) is not None]
-    heard = sum(text is not None for text in part.heard)
-    return any(of is Part.USER for of, _ in users) and heard >= 0.5 * len(part.heard)
-
-
-def _said(runs: Sequence[SeenRun], column: Values) -> bool:
-    """Do the first events hold the text already, in half of the runs?"""
-    here = [(run, text[:80]) for run, text in zip(runs, column.texts, strict=True) if text]
-    said = sum(
-        any(probe in part for event in run.events[:4] for part in _strings(event)) or probe in run.text[:4000]
-        for run, probe in here
-    )
-    return bool(here) and said >= 0.5 * len(here)
-
-
-def _strings(value: Any, depth: int = 0) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if depth > 6 or not isinstance(value, dict | list):
-        return []
-    inner = value.values() if isinstance(value, dict) else value[:50]
-    return [text for one in inner for text in _strings(one, depth + 1)]
-
-
-def labels_of(part: OpenPart) -> None:
+def labels_of(part: RunPart) -> None:
     """Which step was the mistake, and whose, as attribution sets say it."""
     labels: dict[str, Any] = {}
-    for column in part.columns if part.names else ():
-        here = [value for value in column.values if value is not MISSING and value is not None]
-        if column.near != "run" or not here or affinity(column.name, Meaning.MISTAKE) < 0.9:
+    for column in part.columns:
+        if column.near != "run" or affinity(column.name, Meaning.MISTAKE) < 0.9:
             continue
-        spoken = set(column.name.lower().replace(".", "_").split("_"))
-        if "step" in spoken and all(str(value).lstrip("-").isdigit() for value in here):
-            at = [(int(str(v)), len(run.events)) for v, run in zip(column.values, part.runs, strict=True) if v in here]
+        spoken = words(column.name)
+        if "step" in spoken and column.there and all(str(v).lstrip("-").isdigit() for v in column.there):
+            at = [(int(str(v)), len(run.events)) for v, run in zip(column.values, part.runs, strict=True)
+                  if v in column.there]  # fmt: skip
             if all(-1 <= step <= n for step, n in at):
-                labels |= {"mistake_step": column.spec, "step_base": 1 if any(step == n for step, n in at) else 0}
-        elif "agent" in spoken and all(isinstance(value, str) for value in here):
+                labels |= {"mistake_step": column.spec, "step_base": int(any(step == n for step, n in at))}
+        elif "agent" in spoken and column.there and all(isinstance(v, str) for v in column.there):
             labels["mistake_agent"] = column.spec
     if "mistake_step" in labels:
         part.run["labels"] = labels
         part.mapped.append(Mapped(str(labels["mistake_step"]), "labels", 1.0, 0.8, "named after the decisive mistake"))
 
 
-def hidden_of(part: OpenPart, spec: Mapping[str, Any]) -> list[str]:
-    """Every place of the run, and of the document around it, that no record reads and that names no task, id or group:
-    so that no later change of the spec shows to a step what was known only afterwards."""
-    base = {**spec, "run": {key: part.run[key] for key in ("preamble",) if key in part.run}, **HEAD}
-    try:
-        read = [one.place for one in Adapter(base).program.readings.record]
-    except AdapterError:
-        read = []
-    keep: list[tuple[str, Place]] = [("$", place) for place in event_places(spec)]
-    names = {"run": "$", "document": "%"}
-    runs_at = (
-        next((one.steps for one in [Adapter(base).program.container.run.place] if one is not None), ()) if read else ()
-    )
-    for one in read:
-        if one.root == "document" and one.steps[: len(runs_at)] == runs_at:
-            keep.append(("$", _plain(one.steps[len(runs_at) :])))
-        if one.root in names:
-            keep.append((names[one.root], _plain(one.steps)))
-    named = {canonical(part.run.get(key)) for key in ("id", "task")} | set(
-        map(canonical, part.run.get("groups", {}).values())
-    )
-    shown = [c for c in part.columns if c.near == "run" and c.place]
-    kept = [("$", c.place) for c in shown if canonical(c.spec) in named] + keep
+def hidden_of(part: RunPart) -> list[str]:
+    """Every place of the run that no record reads and that names no task, id or group: so that no later change of the
+    spec shows to a step what was known only afterwards."""
+    run = {key: part.run[key] for key in ("preamble",) if key in part.run}
+    program = Adapter({**part.spec, "run": run, **HEAD}).program
+    above = program.container.run.place.steps if program.container.run.place is not None else ()
+    kept = [*event_places(part.spec)]
+    for one in (reading.place for reading in program.readings.record):
+        if one.root == "run":
+            kept.append(_names(one.steps))
+        elif one.root == "document" and one.steps[: len(above)] == above:
+            kept.append(_names(one.steps[len(above) :]))
+    ids = (part.run.get("id"), part.run.get("task"), *part.run.get("groups", {}).values())
+    named = set(map(canonical, ids))
+    columns = [column for column in part.columns if column.near == "run" and column.place]
+    kept += [column.place for column in columns if canonical(column.spec) in named]
     found: dict[str, None] = {}
-    for column in shown:
+    for column in columns:
         for depth in range(1, len(column.place) + 1):
             place = column.place[:depth]
             if place[-1] == JSON or isinstance(place[-1], tuple | int):
                 break  # inside a text or a list: that is hidden whole, or not at all
-            if not any(root == "$" and _meets(place, other) for root, other in kept):
+            if not any(_meets(place, other) for other in kept):
                 found[spelled("$", place)] = None
                 break
     return list(found)[:MOST_HIDDEN]
 
 
-def _plain(steps: Sequence[Any]) -> Place:
-    place: list[Any] = [step[1] if step[0] == "name" else None for step in steps]
-    return tuple(place)
+def _names(steps: Sequence[Any]) -> Place:
+    return tuple(step[1] if step[0] == "name" else None for step in steps)
 
 
 def _meets(place: Place, other: Place) -> bool:
     """Is one of the places the other, or in it? None stands for any step."""
     return all(a is None or b is None or a == b for a, b in zip(place, other, strict=False))
-
-
-def strangers_of(part: OpenPart) -> None:
-    """Files among the samples that hold no run of this format."""
-    found = part.seen.strangers
-    if found:
-        files = len({run.file for run in part.runs}) + len(found)
-        shown = "; ".join(f"{path} ({why.rpartition(': ')[2][:80]})" for path, why in found[:3])
-        part.notes.append(f"{len(found)} of {files} files hold no run of this format and are left out: {shown}")

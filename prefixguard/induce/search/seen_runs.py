@@ -18,39 +18,39 @@ from prefixguard.trace import open_documents
 
 #: Runs that are looked at; of files with many runs as many of each.
 MOST_RUNS = 600
+#: Texts from so many words on are what a task says; an id, a name or a path has fewer.
+FEWEST_WORDS = 4
 HEAD = {"schema": "prefixguard/adapter/v1", "name": "probe", "version": "1.0.0"}
+
+Keys = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class SeenRun:
     """One run. scope: its roots, as the interpreter has them. events: decoded events; none where the run is text.
-    alone: the document holds no other run. text: of a run that is text, "" otherwise."""
+    text: of a run that is text, "" otherwise."""
 
     scope: Scope
     events: tuple[Any, ...]
-    alone: bool
     text: str = ""
 
     @property
     def file(self) -> str:
         return self.scope.file or ""
 
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """The runs, and the files in which the container found none of them, each with the reason."""
-
-    runs: tuple[SeenRun, ...]
-    strangers: tuple[tuple[str, str], ...]
+    @property
+    def size(self) -> int:
+        return len(self.events) or len(self.text)
 
 
 @dataclass(frozen=True)
 class Values:
     """A place, or another value of the spec, and what every run has there; MISSING where nothing.
 
-    near: "run", "document", "file", "first", "last", "once" (in one event of the run), "every" (in all, the same),
-    "tail" (in the last element of another list), "end" (an id of the first or last event),
-    "beside" (in a companion file), "text" (in a line of its text). place: inside its root, for fields of JSON.
+    near: "run", "document", "file", "piece" (of a file's name), "first", "last", "once" (in one event of the run),
+    "tail" (in the last element of another list), "end" (an id of the first or last event), "every" (in all, the same),
+    "heard" (by the agent, first), "beside" (in a companion file), "list" (of ids, in one),
+    "shared" (one for all), "text" (in a line of its text). place: inside its root, for fields of JSON.
     """
 
     spec: Any
@@ -60,7 +60,7 @@ class Values:
     place: Place = ()
 
     @cached_property
-    def texts(self) -> tuple[str | None, ...]:
+    def texts(self) -> Keys:
         """As texts to compare; None where absent, or neither text nor whole number."""
         return tuple(
             value.strip() or None
@@ -72,14 +72,18 @@ class Values:
         )
 
     @cached_property
+    def there(self) -> list[Any]:
+        """The values of runs that have something there."""
+        return [value for value in self.values if value is not MISSING and value is not None and value != ""]
+
+    @cached_property
     def distinct(self) -> int:
-        return len({text for text in self.texts if text is not None})
+        return len(set(self.texts) - {None})
 
     @cached_property
     def coverage(self) -> float:
         """Share of runs that have something there, in [0, 1]."""
-        there = [value for value in self.values if value is not MISSING and value is not None and value != ""]
-        return len(there) / max(1, len(self.values))
+        return len(self.there) / max(1, len(self.values))
 
     @cached_property
     def length(self) -> float:
@@ -87,8 +91,14 @@ class Values:
         found = [len(text) for text in self.texts if text is not None]
         return sum(found) / len(found) if found else 0.0
 
+    @cached_property
+    def is_prose(self) -> bool:
+        """Are the values texts of several words, rather than ids, names, times or paths?"""
+        here = [text for text in self.texts if text]
+        return bool(here) and sum(len(text.split()) >= FEWEST_WORDS for text in here) >= 0.8 * len(here)
+
     def example(self) -> str:
-        value = next((str(v) for v in self.values if v is not MISSING and v is not None and v != ""), "")
+        value = str(self.there[0]) if self.there else ""
         return value if len(value) <= 60 else value[:57] + "..."
 
 
@@ -98,8 +108,9 @@ def probe(spec: Mapping[str, Any], run: Mapping[str, Any] | None = None) -> Adap
     return Adapter({**HEAD, **kept, "run": dict(run or {}), "rules": [{"when": "else", "emit": "skip"}]})
 
 
-def see_runs(spec: Mapping[str, Any], samples: Samples, most: int = MOST_RUNS) -> Seen:
-    """The runs that container and events of the spec find in the samples. AdapterError where they are wrong."""
+def see_runs(spec: Mapping[str, Any], samples: Samples) -> tuple[list[SeenRun], list[tuple[str, str]]]:
+    """The runs that container and events of the spec find in the samples, and the files in which they find none, each
+    with the reason. AdapterError where the spec is wrong."""
     program = probe(spec).program
     found: list[list[SeenRun]] = []
     strangers: list[tuple[str, str]] = []
@@ -111,49 +122,43 @@ def see_runs(spec: Mapping[str, Any], samples: Samples, most: int = MOST_RUNS) -
             if document.path not in known and program.container.format != "folder":
                 continue
             here: list[SeenRun] = []
-            why, total = "no run in it", 0
+            why = "no run in it"
             try:
                 with contained(document.where):
                     for one in program.container.runs(document, companions, counts):
-                        total += 1
                         if not isinstance(one, Found):
                             why = one.reason
-                        elif len(here) < most:
-                            scope = Scope(one.document, one.run, key=one.key, position=one.position, file=document.path)
-                            try:
-                                run = _seen(program, scope)
-                            except TraceError as exc:
-                                why = str(exc)
-                            else:
-                                here += [run] if run is not None else []
+                            continue
+                        scope = Scope(one.document, one.run, key=one.key, position=one.position, file=document.path)
+                        here += _seen(program, scope)
+                        if len(here) >= MOST_RUNS:
+                            break
             except PrefixGuardError as exc:
                 why = str(exc)
-            if not here:
+            if here:
+                found.append(here)
+            else:
                 strangers.append((document.path, why))
-            elif total == 1:
-                here = [SeenRun(run.scope, run.events, True, run.text) for run in here]
-            found.append(here)
-    each = max(2, most // max(1, sum(map(bool, found))))
-    runs = [run for here in found for run in (here if sum(map(len, found)) <= most else _spread(here, each))]
-    return Seen(tuple(runs[: 2 * most]), tuple(strangers))
+    each = max(2, MOST_RUNS // max(1, len(found)))
+    if sum(map(len, found)) > MOST_RUNS:
+        found = [here[:: max(1, len(here) // each)][:each] for here in found]
+    return [run for here in found for run in here][: 2 * MOST_RUNS], strangers
 
 
-def _spread(runs: Sequence[SeenRun], most: int) -> list[SeenRun]:
-    step = max(1.0, len(runs) / most)
-    return [runs[int(i * step)] for i in range(min(len(runs), most))]
-
-
-def _seen(program: Any, scope: Scope) -> SeenRun | None:
-    """The run with its events; None where it has none."""
-    listed = program.events.listing(scope)
-    if isinstance(listed, str):
-        whole = scope.run.get("text", listed) if isinstance(scope.run, dict) else listed
-        return SeenRun(scope, (), False, whole if isinstance(whole, str) else listed)
-    if not isinstance(listed, list) or not listed:
-        return None
-    source = program.events
-    events = [opened(event, source) for outer in listed for event, _, _ in expand(source, scope, outer)]
-    return SeenRun(scope, tuple(events), False) if events else None
+def _seen(program: Any, scope: Scope) -> list[SeenRun]:
+    """The run with its events; none where it has no events, or they cannot be read."""
+    try:
+        listed = program.events.listing(scope)
+        if isinstance(listed, str):
+            whole = scope.run.get("text", listed) if isinstance(scope.run, dict) else listed
+            return [SeenRun(scope, (), whole if isinstance(whole, str) else listed)]
+        if not isinstance(listed, list):
+            return []
+        source = program.events
+        events = [opened(event, source) for outer in listed for event, _, _ in expand(source, scope, outer)]
+    except TraceError:
+        return []
+    return [SeenRun(scope, tuple(events))] if events else []
 
 
 def read_value(spec: Any, runs: Sequence[SeenRun]) -> tuple[Any, ...]:

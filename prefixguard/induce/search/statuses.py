@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from prefixguard.induce.proposal import LeftOut, Mapped
 from prefixguard.induce.search.columns import Node
 from prefixguard.induce.search.evidence import Evidence
-from prefixguard.induce.search.status import StatusForm, infer_status
-from prefixguard.lexicon import path_names, polarity
+from prefixguard.induce.search.status import infer_status
 from prefixguard.stepview import Adapter
 from prefixguard.stepview.parser import Parser
 
 #: Values that a flag may have, and characters of an element that are looked at.
 _MOST_VALUES, _LONGEST = 30, 60_000
-
-
 #: What is said calls nothing, so nothing can fail.
 _SAID = {"when": {"tool": "respond", "result": {"present": False}}, "is": "ok"}
 
@@ -29,58 +25,53 @@ def with_status(
     """The spec with a status on every rule that reads results; what tells it, and what looked as if it did."""
     rules: list[Any] = list(spec["rules"])
     of_text = isinstance(spec["events"], dict) and "split" in spec["events"]  # what an event of text has is its head
+    said = str(evidence.hints.get("status", ""))
     mapped: list[Mapped] = []
     left_out: list[LeftOut] = []
     texts: list[str] = []  # of the rules beside whose results nothing tells it
-    of_runs: list[int] = []
     for i, rule in enumerate(rules):
         if "result" not in rule or "status" in rule:
             continue
-        results, elements, runs = _results(spec, i, evidence)
+        rows = read_by_rule(spec, i, rule["result"], evidence)
+        results = [text for row in rows for text, _ in row]
         if not any(results):
             continue
-        flags = {} if of_text else _flags(elements)
-        said = str(evidence.hints.get("status", ""))
-        form = infer_status(results, {said: flags[said]} if said in flags else flags, runs)
-        if said in flags and not any(said in one.get("when", {}) for one in form.rules):
-            form = _by_name(said, flags[said], form)
+        flags = {} if of_text else _flags([element for row in rows for _, element in row])
+        flags = {said: flags[said]} if said in flags else flags
+        form = infer_status(results, flags, [n for n, row in enumerate(rows) for _ in row], said)
         left_out += form.left_out
         if any(key.startswith("@") for one in form.rules for key in one.get("when", {})):
             mapped += form.mapped
             rules[i] = {**rule, "status": list(form.rules)}
         else:
             texts += results
-            of_runs += runs
     told = {**spec, "rules": rules}
     if "status" not in spec:
-        called = any(rule["emit"] in ("call", "step") for rule in rules)
-        told["status"] = "unknown" if called and not any("result" in rule for rule in rules) else [{"is": "ok"}]
+        emitted = {rule["emit"] for rule in rules}
+        called = emitted & {"call", "step"} and not any("result" in rule for rule in rules)
+        told["status"] = "unknown" if called else [{"is": "ok"}]
         if texts:
-            form = infer_status(texts, {}, of_runs)
+            form = infer_status(texts)
             mapped += form.mapped
-            told["status"] = [_SAID, *form.rules] if {"say", "call"} <= {r["emit"] for r in rules} else list(form.rules)
+            told["status"] = [*([_SAID] if {"say", "call"} <= emitted else []), *form.rules]
     return told, tuple(mapped), tuple(left_out)
-
-
-def _by_name(path: str, values: Sequence[Any], form: StatusForm) -> StatusForm:
-    """The status by a flag that a person named, and of which nothing but its name says what it means."""
-    good = polarity(path_names(path)[-1]) > 0 if path_names(path) else False
-    test: Any = not good if all(isinstance(value, bool) for value in values if value is not None) else {"present": True}
-    told = Mapped(path, "status", sum(v is not None for v in values) / max(1, len(values)), 0.6, "named by a hint")
-    return replace(form, rules=({"when": {path: test}, "is": "error"}, {"is": "ok"}), mapped=(told,))
-
-
-def _results(spec: Mapping[str, Any], number: int, evidence: Evidence) -> tuple[list[str], list[Any], list[int]]:
-    """What this rule reads as results, with the element of each and the number of its run."""
-    rows = read_by_rule(spec, number, spec["rules"][number]["result"], evidence)
-    texts = [(text, element, n) for n, row in enumerate(rows) for text, element in row]
-    return [one[0] for one in texts], [one[1] for one in texts], [one[2] for one in texts]
 
 
 def read_by_rule(spec: Mapping[str, Any], number: int, value: Any, evidence: Evidence) -> list[list[tuple[str, Any]]]:
     """What a value is in the events that this rule takes, a list for each run: its text, and the element it is read
     from. Events in which it is nothing are left out. PrefixGuardError where the value is none."""
-    adapter = Adapter(_probe(spec, number, value))
+    rules: list[Any] = []
+    for rule in spec["rules"][: number + 1]:
+        kept = {key: rule[key] for key in ("when", "then") if key in rule}
+        if "open_call" in kept.get("when", {}):  # no call is open here: those rules are skipped
+            kept["when"] = {key: test for key, test in kept["when"].items() if key != "open_call"}
+        rules.append({**kept, "emit": "skip"})
+    each = {"each": rule["each"]} if "each" in (rule := spec["rules"][number]) else {}
+    held = {"emit": "say", "action": value, "arguments": {"object": {"element": "@"}}}
+    rules[-1:] = [{**rules[-1], **each, **held}, {"emit": "skip"}]
+    bare = {key: spec[key] for key in spec if key not in ("turn", "status", "hidden", "waived", "run", "join")}
+    budgets = {"arguments": [_LONGEST, 0], "action": [1200, 800]}
+    adapter = Adapter({**bare, "run": {}, "rules": rules, "budgets": budgets})
     found = []
     for run in evidence.runs(adapter):
         parser = Parser(adapter.program, run.scope, live=False)
@@ -89,42 +80,18 @@ def read_by_rule(spec: Mapping[str, Any], number: int, value: Any, evidence: Evi
     return found
 
 
-def _probe(spec: Mapping[str, Any], number: int, value: Any) -> dict[str, Any]:
-    """A spec in which this rule alone makes records: the value as action, the element as arguments."""
-    rules = []
-    for i, rule in enumerate(spec["rules"][: number + 1]):
-        kept = {key: rule[key] for key in ("when", "each", "then") if key in rule}
-        if "open_call" in kept.get("when", {}):  # no call is open here: those rules are skipped
-            kept["when"] = {key: test for key, test in kept["when"].items() if key != "open_call"}
-        if i < number:
-            kept.pop("each", None)
-            rules.append({**kept, "emit": "skip"})
-        else:
-            held = {"object": {"element": "@"}}
-            rules.append({**kept, "emit": "say", "action": value, "arguments": held})
-    bare = {
-        key: value for key, value in spec.items() if key not in ("turn", "status", "hidden", "waived", "run", "join")
-    }
-    budgets = {"arguments": [_LONGEST, 0], "action": [1200, 800]}
-    return {**bare, "run": {}, "rules": [*rules, {"emit": "skip"}], "budgets": budgets}
-
-
 def _element(text: str) -> Any:
     try:
         return json.loads(text)["element"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):  # too long, and cut
         return None
 
 
 def _flags(elements: Sequence[Any]) -> dict[str, list[Any]]:
     """Fields of the elements with few values, by their path; None where an element has none."""
     node = Node("", [e if isinstance(e, dict | list) else {} for e in elements], list(range(len(elements))), [])
-    found = {}
-    for one in node.fields.values():
-        if one.kind in ("flag", "number", "word", "text") and one.distinct <= _MOST_VALUES:
-            found[one.name] = [_plain(one.values.get(i)) for i in range(len(elements))]
-    return found
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool) else None
+    return {
+        one.name: [v if isinstance(v := one.values.get(i), str | int | float) else None for i in range(len(elements))]
+        for one in node.fields.values()
+        if one.kind in ("flag", "number", "word", "text") and one.distinct <= _MOST_VALUES
+    }

@@ -13,7 +13,8 @@ from prefixguard.induce.induction import SURE
 from prefixguard.induce.proposal import Choice, take_first
 from prefixguard.induce.samples import open_samples
 from prefixguard.induce.search.evidence import Candidate, Evidence
-from prefixguard.induce.search.run_part import RunPart, run_part
+from prefixguard.induce.search.run_part import run_part
+from prefixguard.induce.search.run_rest import RunPart
 from prefixguard.stepview import Adapter, read_runs
 
 RULES = [
