@@ -26,8 +26,8 @@ LEAST_LOOKED_AT, MOST_LOOKED_AT = 16, 120
 MOST_WORK = 8_000.0
 #: Processor time after which a search ends whatever it has found: for samples that are slow to make candidates of.
 MOST_SECONDS = 180.0
-#: Above this the sides take turns as they are; and values that a field may have which tells who wrote a run down.
-_CLEAR, _MOST_VIEWS = 0.97, 4
+#: Above this total the sides are as they are; and values that a field may have which tells who wrote a run down.
+_CLEAR, _MOST_VIEWS = 0.99, 4
 #: What counts as better.
 _LEAST_GAIN = 0.002
 #: By how much the hope for a source sinks with every candidate of it that is no better.
@@ -84,7 +84,7 @@ def _turned(best: Sequence[Scored], evidence: Evidence) -> Iterator[Scored]:
         spec = one.candidate.spec
         said, heard = ([rule for rule in spec["rules"] if rule["emit"] == emit] for emit in ("say", "observe"))
         sides = [(a, b) for a, b in product(said, heard) if a.get("when", {}).keys() & b.get("when", {}).keys()]
-        if one.judgement.terms["turns"] > _CLEAR:
+        if one.judgement.total > _CLEAR:
             continue
         runs = [run.found.run for run in evidence.runs(Adapter(spec))]
         fields: dict[str, Counter[Any]] = defaultdict(Counter)
