@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from agreement import Reading, agree, readings
 
 from prefixguard.errors import PrefixGuardError
-from prefixguard.stepview import StepRecord, canonical, load_adapter, read_runs
+from prefixguard.stepview import Adapter, StepRecord, canonical, load_adapter, read_runs
 
 FIGURES = ("records", "tools", "results", "outcomes", "tasks")
 READ = 0.95
@@ -84,15 +84,20 @@ def measure(form: Any, args: argparse.Namespace) -> dict[str, Any]:
             for made in out.glob("*.json*") if out.exists() else ():
                 shutil.copy(made, args.kept / f"{form.name}.{made.name}")
         try:
-            agreed = agree(readings(read_runs(root, load_adapter(draft)), root), truth)
+            return found | figures_of(load_adapter(draft), root, truth)
         except PrefixGuardError as exc:
             return found | dict.fromkeys(FIGURES, 0.0) | {"why": str(exc)[:160]}
-        figures = {name: getattr(agreed, name) for name in FIGURES}
-        if agreed.runs < READ:
-            figures["records"] = min(figures["records"], agreed.runs)
-        missed = {name: 1.0 if value is None and agreed.runs else value or 0.0 for name, value in figures.items()}
-        more = f"runs {agreed.runs} joined {agreed.records_joined} arguments {agreed.arguments} status {agreed.status}"
-        return found | missed | {"why": f"{more} observation {agreed.observations} action {agreed.actions}"}
+
+
+def figures_of(adapter: Adapter, root: Path, truth: Sequence[Reading]) -> dict[str, Any]:
+    """The five figures of an adapter on these samples, and what else agrees, as words."""
+    agreed = agree(readings(read_runs(root, adapter), root), truth)
+    figures = {name: getattr(agreed, name) for name in FIGURES}
+    if agreed.runs < READ:
+        figures["records"] = min(figures["records"], agreed.runs)
+    found = {name: 1.0 if value is None and agreed.runs else value or 0.0 for name, value in figures.items()}
+    more = f"runs {agreed.runs} joined {agreed.records_joined} arguments {agreed.arguments} status {agreed.status}"
+    return found | {"why": f"{more} observation {agreed.observations} action {agreed.actions}"}
 
 
 def main() -> None:

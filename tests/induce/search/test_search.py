@@ -48,8 +48,10 @@ def bench() -> Any:
 
 @pytest.mark.parametrize("name", ["segments", "converse_envelope", "typed_events", "numbered_object", "tag_strings"])
 @pytest.mark.parametrize("seed", [3, 8])
-def test_a_format_is_read_as_it_was(bench: Any, name: str, seed: int) -> None:
-    found = bench.measure(bench.FORMATS[name], seed, 11, None)
+def test_a_format_is_read_as_it_was(bench: Any, tmp_path: Path, name: str, seed: int) -> None:
+    truth = bench.truth_of(bench.FORMATS[name].write(tmp_path, seed, 11))
+    adapter = Adapter(propose_by_search(open_samples(tmp_path), name="unseen").spec)
+    found = bench.figures_of(adapter, tmp_path, truth)
     assert {figure: found[figure] for figure in ("records", "tools", "results")} == pytest.approx(
         {"records": 1.0, "tools": 1.0, "results": 1.0}, abs=0.05
     ), found["why"]
