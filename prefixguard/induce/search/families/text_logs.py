@@ -145,7 +145,8 @@ def run_splits(lines: LogLines, marks: Sequence[HeadLine]) -> list[RunSplit]:
     if len(starts) > max(2, docs):
         at = {(mark.doc, mark.line) for mark in starts}
         before = [one for one, two in pairwise(marks) if (two.doc, two.line) in at and one.doc == two.doc]
-        for key, n in Counter(mark.head.key for mark in before).most_common(1):  # the one head before every start, and nowhere else: it begins the run
+        # The one head before every start, and nowhere else, begins the run.
+        for key, n in Counter(mark.head.key for mark in before).most_common(1):
             if n >= 0.9 * len(starts) and len(by_key[key]) <= 1.1 * n:
                 found += (replace(one, sure=max(0.75, one.sure)) for one in _judged(lines, marks, by_key[key]))
         found += _counted(starts)
