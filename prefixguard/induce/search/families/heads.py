@@ -149,7 +149,6 @@ def _heads_of(line: str) -> Iterator[LineHead]:
         apart = after[0] in ("space", "end")
         if kind == "sign":
             ends = apart and (text.endswith(_CLOSERS) or (i == indented and is_prompt(text)) or text == "```")
-            ends |= text.endswith(("]", "|", ":")) and after[0] in ("word", "id") and (text != ":" or i > 2)
             ends |= text == "`" and i in (1, 2) and tokens[0][1] in PROMPTS
         elif kind == "time":
             ends = i == 0 and apart
@@ -248,8 +247,7 @@ class LogLines:
             stamps = head.strong and n >= 0.6 * self.headed
             timed = any(kind == "time" for kind, _ in head.tokens[:2])
             below = [one for one in below if timed or not self.heads[one].whole]
-            ends = {one: self.heads[one].whole or self.heads[one].tokens[-1][0] == "sign" for one in below}
-            below = [one for one in below if stamps or self._same(key, one) or (timed and ends[one])]
+            below = [one for one in below if stamps or self._same(key, one)]
         return 1 <= len(below) <= 16 and sum(self.counts[one] for one in below) >= 0.8 * n
 
     def _same(self, key: str, longer: str) -> bool:

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, combinations, pairwise
 
 from prefixguard.induce.search.families.heads import HeadLine, LogLines
 from prefixguard.induce.search.families.text_logs import RunSplit
@@ -67,7 +67,9 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
     if {"call", "result"} <= {role[key] for key in named}:  # they and what looks like them, then all
         kin = {key for key in able if heads[key].skeleton in core and (role[key] in ("call", "result") or key in named)}
         options = [kin, *(kin | option for option in options)]
-    options = [*_counted(lines, marks, split, role), *options]
+    turns = _in_turns(lines, marks, again, counts) if not named else set()
+    kin = {key for key in again if heads[key].skeleton in {heads[one].skeleton for one in turns}}
+    options = [*_counted(lines, marks, split, role), *([kin, turns] if turns else []), *options]
     starts = sorted(split.starts)
     per_run: dict[int, list[str]] = {}
     for mark in marks:
@@ -89,6 +91,19 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
         if kept and kept not in out:
             out.append(kept)
     return out
+
+
+def _in_turns(
+    lines: LogLines, marks: Sequence[HeadLine], again: Sequence[str], counts: Mapping[str, int]
+) -> set[str]:
+    """Two heads of one form, with words, that take turns in all parts of the samples; none where there are none."""
+    often = [key for key in sorted(again, key=lambda key: (-counts[key], key)) if lines.heads[key].worded][:8]
+    for a, b in combinations([key for key in often if lines.spread(key) >= 0.9], 2):
+        seen = [mark.head.key for mark in marks if mark.head.key in (a, b)]
+        turns = sum(one != two for one, two in pairwise(seen))
+        if lines.heads[a].skeleton == lines.heads[b].skeleton and turns >= 0.9 * len(seen):
+            return {a, b}
+    return set()
 
 
 def _counted(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, role: Mapping[str, str]) -> list[set[str]]:

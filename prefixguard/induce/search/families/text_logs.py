@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
@@ -141,7 +141,15 @@ def run_splits(lines: LogLines, marks: Sequence[HeadLine]) -> list[RunSplit]:
     for mine in sorted(able, key=lambda mine: (not _speaks(mine[0].head), -len(mine)))[:MOST_BEGINNINGS]:
         found += _judged(lines, marks, mine)
     often = [mark for mine in by_key.values() if len(mine) >= 0.5 * usual and _may_begin(mine[0].head) for mark in mine]
-    found += _restarts(lines, [mark for mark in often if any(kind == "num" for kind, _ in mark.head.tokens)])
+    starts = _restarts([mark for mark in often if any(kind == "num" for kind, _ in mark.head.tokens)])
+    if len(starts) > max(2, docs):
+        at = {(mark.doc, mark.line) for mark in starts}
+        before = [one for one, two in pairwise(marks) if (two.doc, two.line) in at and one.doc == two.doc]
+        # The one head before every start, and nowhere else, begins the run.
+        for key, n in Counter(mark.head.key for mark in before).most_common(1):
+            if n >= 0.9 * len(starts) and len(by_key[key]) <= 1.1 * n:
+                found += (replace(one, sure=max(0.75, one.sure)) for one in _judged(lines, marks, by_key[key]))
+        found += _counted(starts)
     found.sort(key=lambda one: -one.sure)
     return [one for one in found[:MOST_SPLITS] if one.sure >= found[0].sure - 0.12]
 
@@ -199,20 +207,23 @@ def _judged(lines: LogLines, marks: Sequence[HeadLine], starts: list[HeadLine]) 
     yield RunSplit(part, tuple(sorted(at)), head.key, min(0.95, sure))
 
 
-def _restarts(lines: LogLines, counted: Sequence[HeadLine]) -> Iterator[RunSplit]:
-    """Runs begin where a counter in the heads starts again: always the same head with the same number."""
+def _restarts(counted: Sequence[HeadLine]) -> list[HeadLine]:
+    """Where a counter in the heads starts again."""
     counted = sorted(counted, key=lambda mark: (mark.doc, mark.line))
-    starts = [
+    return [
         two for one, two in zip([None, *counted], counted, strict=False)
         if int(two.number) in (0, 1) and (one is None or one.doc != two.doc or int(two.number) < int(one.number))
     ]  # fmt: skip
-    firsts = Counter((mark.head, mark.number) for mark in starts)
-    for (head, number), n in firsts.most_common(1) if len(starts) > max(2, len(lines.docs)) else ():
-        if n >= 0.9 * len(starts):
-            at = max(i for i, (kind, _) in enumerate(head.tokens) if kind == "num")
-            exact = tuple(("sign", number) if i == at else token for i, token in enumerate(head.tokens))
-            runs = {"split": {"head": "(?m)^" + LineHead(exact, head.whole).regex()}}
-            yield RunSplit(runs, tuple((mark.doc, mark.line) for mark in starts), sure=0.7)
+
+
+def _counted(starts: Sequence[HeadLine]) -> Iterator[RunSplit]:
+    """Runs that begin with these lines, where they have the same head with the same number."""
+    ((head, number), n) = Counter((mark.head, mark.number) for mark in starts).most_common(1)[0]
+    if n >= 0.9 * len(starts):
+        at = max(i for i, (kind, _) in enumerate(head.tokens) if kind == "num")
+        exact = tuple(("sign", number) if i == at else token for i, token in enumerate(head.tokens))
+        runs = {"split": {"head": "(?m)^" + LineHead(exact, head.whole).regex()}}
+        yield RunSplit(runs, tuple((mark.doc, mark.line) for mark in starts), sure=0.7)
 
 
 def _sections(lines: LogLines, starts: set[tuple[int, int]]) -> list[str]:

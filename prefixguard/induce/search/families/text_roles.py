@@ -53,12 +53,9 @@ class Kinds:
 
     def calls(self, kind: str) -> float:
         """How much speaks for a kind that calls tools."""
-        n = len(self.bodies[kind])
         form = self.forms[kind][0] if self.forms[kind] else None
         formed = 0.0 if form is None else form.score * (1.2 if form.share > 0.5 else 0.6)
-        others = sum(times for other, times in self.follow[kind].items() if other != kind) / n
-        rare = 0.5 * (n < 0.1 * self.usual)
-        return _CALLS.get(self.said[kind], 0.0) + formed + 0.2 * min(1.0, others) - 0.6 * self.prose[kind] - rare
+        return _CALLS.get(self.said[kind], 0.0) + formed - 0.6 * self.prose[kind]
 
     def answers(self, kind: str, acting: str, last: str) -> float:
         """How much speaks for a kind that answers the acting one. last: the one after which answers come."""
@@ -71,9 +68,8 @@ class Kinds:
         if not self.follow[tool] or sum(bool(re.fullmatch(NAME, body)) for body in self.bodies[tool]) < 0.9 * n:
             return None
         after, times = self.follow[tool].most_common(1)[0]
-        beyond = [kind for kind, _ in self.follow[after].most_common(1)]
         fits = times >= 0.8 * n and len(self.bodies[after]) <= 1.1 * n and names_share(self.bodies[tool]) > 0.6
-        return after if fits and after != tool and beyond and beyond[0] != tool else None
+        return after if fits and after != tool else None
 
 
 @lru_cache(maxsize=128)
@@ -156,21 +152,19 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
             continue
         n, role, prose = len(texts), kinds.said[kind], kinds.prose[kind]
         to_call = sum(kinds.follow[kind][one] for one in acting) / n
-        ending = [one for one, other in given.items() if other in ("result", "step", "both")]
-        answered = sum(kinds.follow[one][kind] for one in ending) / n
         blank = sum(not text for text in texts) / n
         apart = sum(re.search(r"\n[ \t]*\n", text) is not None for text in texts) / n
         rare = (n < 0.25 * kinds.usual and per_run[kind] < 0.8 * runs) or kind == "@"
-        if blank < 0.9 and apart >= 0.25 and role in ("user", "", "noise") and not texts[0].startswith("```"):
+        if blank < 0.9 and apart >= 0.25 and role in ("user", "", "noise"):
             roles[kind] = "noted" if role == "noise" else "parted"
-        elif not role and (rare or (prose >= 0.3 and answered >= 0.5)):
-            roles[kind] = "noise" if rare else "agent"
-        elif role in ("user", "thought") or (role == "noise" and not (prose > 0.5 and to_call > 0.5)):
+        elif not role and rare:
+            roles[kind] = "noise"
+        elif role in ("user", "thought", "noise"):
             roles[kind] = role
         elif role in ("agent", "call") or (to_call >= 0.5 and prose >= 0.3):
-            roles[kind] = "agent" if prose < 0.9 or role else "thought"
-        elif blank > 0.7 or (prose < 0.3 and before[kind] < 0.7 * n):
+            roles[kind] = "agent"
+        elif prose < 0.3 and before[kind] < 0.7 * n:
             roles[kind] = "noise" if prose < 0.15 and blank < 1 and n <= 1.2 * per_run[kind] else "agent"
         else:
-            roles[kind] = "user" if before[kind] >= 0.5 * n else "observe"
+            roles[kind] = "user"
     return HeadRoles(roles, forms, score)
