@@ -28,7 +28,7 @@ _NO_FAULT = "none"
 _ENOUGH = frozenset("threshold mark required minimum min pass passing cutoff bar least needed enough".split())  # noqa: SIM905
 #: What a place speaks for by itself.
 _PLACES = {
-    "run": 0.0, "list": 0.5, "beside": 0.4, "file": -0.8, "piece": -0.8, "last": 0.3, "tail": 0.0, "text": 0.0,
+    "run": 0.0, "list": 0.5, "beside": 0.4, "file": -0.8, "piece": -0.8, "last": 0.3, "tail": -1.5, "text": 0.0,
     "once": -0.7, "document": -3.5,
 }  # fmt: skip
 
