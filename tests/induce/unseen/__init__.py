@@ -2,6 +2,7 @@
 
 `FORMATS[name].write(folder, seed, runs)` writes sample files below the folder and gives a Truth for each run. Same seed,
 same files. One of each of fifteen pairs, drawn by a coin (random.Random(771_204)) before any was written.
+The twelve of `products_*` came later, from somebody who had seen neither the search nor the others.
 `python -m unseen [seed]` checks every format. What the fields of Truth mean: `unseen.truth`.
 """
 
@@ -11,5 +12,6 @@ from unseen.truth import FORMATS, Format, Step, Truth, check
 
 for _group in ("chat", "rows", "spans", "text"):
     import_module(f"unseen.{_group}")
+    import_module(f"unseen.products_{_group}")
 
 __all__ = ["FORMATS", "Format", "Step", "Truth", "check"]
