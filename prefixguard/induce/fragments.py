@@ -141,7 +141,9 @@ def _is_whole(outcome: Any) -> bool:
 def answers(choice: Choice) -> list[str]:
     """The flags of which each answers the question, in the order of its options; for a shell."""
     part = {"outcome": "run.outcome", "task": "run.task", "id": "run.id"}.get(choice.field, choice.field)
-    values = [option.value for option in choice.options if option.value is not None and part in EXAMPLES]
+    if part not in EXAMPLES:
+        return []
+    values = [option.value for option in choice.options if option.value is not None]
     if not values:
         return [f"--hint {choice.field}=PATH"] + ["--labels FILE"] * (choice.field == "outcome")
     return [f"--hint {shlex.quote(f'{part}={_as_text(value)}')}" for value in values]
