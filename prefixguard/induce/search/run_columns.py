@@ -157,20 +157,26 @@ def heard_first(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> Keys:
 
 def heard_columns(runs: Sequence[SeenRun], heard: Keys) -> list[Values]:
     """Where that text stands in most runs: a place in one of the first events, or behind what begins a line of text."""
-    counts: Counter[tuple[str, bool]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
+    furthest: dict[tuple[str, str], int] = {}
     for run, text in zip(runs, heard, strict=True):
-        if text is not None and run.text:
-            counts.update(list(dict.fromkeys((before, True) for before in _befores(run.text, text))))
-        elif text is not None:
-            counts.update(list(dict.fromkeys((spelled("$", at), False) for at in _said_at(run.scope.run, text))))
+        if text is None:
+            continue
+        if run.text:
+            lines = dict(_befores(run.text, text))
+            furthest |= {before: max(k, furthest.get(before, 0)) for before, k in lines.items()}
+        else:
+            lines = dict.fromkeys(((spelled("$", at), "place") for at in _said_at(run.scope.run, text)), 0)
+        counts.update(list(lines))
     found = []
     said = set(heard) - {None}
-    for (path, is_text), n in counts.most_common(4):
-        line = f"\\A(?:[^\\n]*\\n){{0,{FIRST}}}?{path}(?P<told>\\S[^\\n]*)"
-        spec = {"re": line, "of": "$.text"} if is_text else path
+    likely = sorted(counts.items(), key=lambda item: (-item[1], item[0][1] == "line"))
+    for (path, kind), n in likely[:4]:
+        line = f"\\A(?:[^\\n]*\\n){{0,{furthest.get((path, kind), 0)}}}{path}(?P<told>\\S[^\\n]*)"
+        spec = path if kind == "place" else {"re": line, "of": "$.text"}
         if n >= 0.6 * sum(text is not None for text in heard):
             column = Values(spec, "", read_value(spec, runs), "heard")
-            found += [column] if not is_text or column.distinct == len(said) else []
+            found += [column] if kind == "place" or column.distinct == len(said) else []
     return found
 
 
@@ -178,16 +184,17 @@ def heard_columns(runs: Sequence[SeenRun], heard: Keys) -> list[Values]:
 _LABEL = re.compile(r"\W{0,4}[\w -]{1,24}[:>=][ \t]+")
 
 
-def _befores(whole: str, text: str) -> Iterator[str]:
-    """Patterns for what stands before the end of a line that is one of those that were heard: a label, and all; before
-    a line of its own, the line above."""
+def _befores(whole: str, text: str) -> Iterator[tuple[tuple[str, str], int]]:
+    """Patterns for what stands before the end of a line that is one of those that were heard: with its "label", and for
+    the whole "line"; before a line of its own, the line above. With each the number of lines above the pattern."""
     above = ""
-    for line in whole[: 20 * LONGEST].splitlines()[:FIRST]:
+    for k, line in enumerate(whole[: 20 * LONGEST].splitlines()[:FIRST]):
         at = next((m.start() for m in re.finditer(r"(?<!\S)\S", line) if line[m.start() :].strip() in text), len(line))
         label = _LABEL.match(line, at)
-        for start in [*([label.end()] if label is not None else []), at]:
+        starts = [("label", label.end())] if label is not None else []
+        for kind, start in [*starts, ("line", at)]:
             if len(line[start:].split()) >= FEWEST_WORDS:
-                yield general(line[:start] or above)
+                yield (general(line[:start] or above), kind), k if line[:start] else max(0, k - 1)
         above = f"{line}\n"
 
 
