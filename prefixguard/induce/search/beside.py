@@ -65,7 +65,7 @@ def _by_kind(table: _Table) -> Iterator[_Table]:
     rows = [dict(leaves(row)) for part in table.rows.values() for row in part if isinstance(row, dict)]
     names = dict.fromkeys(name for row in rows[:200] for name in row) if not table.plain else ()
     for name in list(names)[:MOST_NAMES]:
-        kinds = Counter(row.get(name) for row in rows if isinstance(row.get(name), str) and len(row[name]) <= 40)
+        kinds = Counter(v for row in rows if isinstance(v := row.get(name), str) and len(v) <= 40)
         if 2 <= len(kinds) <= MOST_KINDS and kinds.total() >= 0.9 * len(rows):
             path = spelled("@", name)
             for kind in sorted(kinds):

@@ -476,7 +476,7 @@ def _groups(
             value = first(element, place)
             if isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= 80:
                 values[place].append((holder, value))
-    out = []
+    out: list[tuple[Any, float, float, Mapping[str, None]]] = []
     sizes = Counter(path for (path, _), _ in elements)
     for place, found in values.items():
         counts = Counter(str(value) for _, value in found)
