@@ -126,7 +126,7 @@ def _of_steps(best: Scored, spec: Mapping[str, Any], evidence: Evidence, ask: As
     worst = sorted(best.judgement.terms.items(), key=lambda term: term[1])[:3]
     why = "lowest of what speaks for it: " + ", ".join(f"{name} {value:.2f}" for name, value in worst)
     options = (
-        Option(f"as the first steps show, {best.candidate.why}", spec["events"], sure, why),
+        Option("as the first steps show", spec["events"], sure, why),
         Option("none of these", None, round(1 - sure, 3), "they stand elsewhere, or mean something else"),
     )
     choice = Choice("events", options, 0, "the reading that explains most; the evidence stands beside it")
