@@ -67,11 +67,10 @@ def measure(form: Any, args: argparse.Namespace) -> dict[str, Any]:
         said = json.loads(args.said.read_text(encoding="utf-8")).get(form.name, []) if args.said else []
         if args.model:
             said = [*said, "--model", args.model, "--base-url", args.base_url]
-        command = ["prefixguard", "induce-adapter", root, "--name", form.name, "--out", out, "--draft", draft, "--yes"]
+        command = [sys.executable, "-m", "prefixguard", "induce-adapter", root, "--name", form.name, "--out", out]
+        command += ["--draft", draft, "--yes", "--no-recognise", *said]
         began = time.monotonic()
-        told = subprocess.Popen(
-            [*map(str, command), "--no-recognise", *said], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        told = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         words = told.communicate()[0]
         found = {
             "exit": told.returncode,

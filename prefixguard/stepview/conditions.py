@@ -193,6 +193,13 @@ def _not(spec: Any, site: Site) -> Test:
     return lambda value, scope: not inner(value, scope)
 
 
+def _any(spec: Any, site: Site) -> Test:
+    if not isinstance(spec, list) or not spec:
+        raise site.error("any holds a list of tests.")
+    tests = tuple(compile_test(one, site.at(f"[{i}]")) for i, one in enumerate(spec))
+    return lambda value, scope: any(test(value, scope) for test in tests)
+
+
 #: By name: what compiles the test.
 _TESTS: dict[str, Callable[[Any, Site], Test]] = {
     "eq": _eq,
@@ -205,6 +212,7 @@ _TESTS: dict[str, Callable[[Any, Site], Test]] = {
     "lt": _compared(operator.lt),
     "type": _type,
     "not": _not,
+    "any": _any,
 }
 
 

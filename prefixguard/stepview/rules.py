@@ -242,7 +242,8 @@ class _Fields:
     def call(self, machine: Machine, scope: Scope) -> None:
         """The agent calls a tool."""
         call_id = short_id(self.call_id(scope))
-        joins = self.shared.parallel and call_id is not None and machine.open and not machine.results
+        told = call_id is not None or not machine.join.by_id
+        joins = self.shared.parallel and told and machine.open and not machine.results
         if not scope.element and not (joins and machine.held is None):
             machine.acts(scope.turn, True)
         draft = self.draft(machine, scope)

@@ -8,6 +8,7 @@ from typing import Any
 
 from prefixguard.induce.checks.evidence import Evidence, is_call, parts_of
 from prefixguard.induce.checks.finding import Finding, Severity, finding
+from prefixguard.stepview import canonical
 
 #: Share of calls without a result, the last of a run aside, that is worth a warning.
 MISSING = 0.10
@@ -74,8 +75,11 @@ def _parallel(evidence: Evidence) -> Iterator[Finding]:
     example = ""
     for seen in evidence.seen:
         records = Counter(record.event for record in seen.run.records if record.tool != "respond")
+        told: set[str] = set()  # lists of calls that an event repeats, as requests do that hold all of the talk so far
         for i, event in enumerate(seen.events):
-            calls = max((_calls_in(part) for part in parts_of(event, _DEEPEST) if isinstance(part, list)), default=0)
+            found = {canonical(part): part for part in parts_of(event, _DEEPEST) if isinstance(part, list)}
+            calls = max((_calls_in(part) for text, part in found.items() if text not in told), default=0)
+            told.update(found)
             if calls < 2 or not records[i]:
                 continue
             made += calls

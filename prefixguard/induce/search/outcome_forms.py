@@ -20,7 +20,7 @@ LEAST_MASS = 0.02
 #: Texts that spell numbers are read as these.
 NUMBER = re.compile(r"-?\d{1,15}(\.\d+)?\Z")
 #: What broke off before anybody judged: neither side, where both sides are told.
-_BROKEN = frozenset(
+BROKEN = frozenset(
     """
     error errored crash crashed abort aborted cancelled canceled invalid killed skipped err infra infrastructure broken
     interrupted exception
@@ -130,7 +130,7 @@ def _texts(values: Sequence[Any]) -> list[SidesForm]:
         return []
     letters = _LETTERS if set(counts) <= set(_LETTERS) else {}
     open_ = {word for word in counts if is_undecided(word)}
-    broken = {word for word in counts if _BROKEN & set(words(word))}
+    broken = {word for word in counts if BROKEN & set(words(word))}
     signs = {w: letters.get(w, _MARKS.get(w.strip(), 0 if w in open_ else polarity(w))) for w in counts}
     clear = {sign for word, sign in signs.items() if sign and word not in broken}
     unknown = sorted(w for w in counts if not signs[w] and w not in open_ | broken and w not in letters)

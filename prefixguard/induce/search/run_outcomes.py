@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from prefixguard.induce.search.outcome_forms import NUMBER, SidesForm, forms_of
+from prefixguard.induce.search.outcome_forms import BROKEN, NUMBER, SidesForm, forms_of
 from prefixguard.induce.search.run_fields import Weighed, ranked
 from prefixguard.induce.search.seen_runs import Keys, SeenRun, Values
 from prefixguard.lexicon import Meaning, affinity, is_foreign, path_names, polarity, says_something, words
@@ -47,6 +47,7 @@ def outcomes_of(
         if column.coverage >= 0.9 and _ENOUGH & set(words(column.name)) and column.near != "list"
     ]
     speak = _speak(columns)
+    broken = [c for c in columns if c.near == "list" and BROKEN & set(words(path_names(c.name)[-1]))][:1]
     for column in [*columns, *_either(columns), *_as_numbers(columns), *_faults(columns)]:
         if column.near == "shared":
             continue
@@ -57,7 +58,12 @@ def outcomes_of(
             told = (form.odds >= _TELLING and not form.assumed) or named >= 1.5
             is_word = speak and (not column.name or says_something(column.name))
             most = 1.0 if told or is_word else _MOST_UNNAMED
-            found.append(Weighed(_outcome(column, form), form.sides, odds, form.why, column, 0.0, form.assumed, most))
+            spec, says = _outcome(column, form), form.sides
+            for other in broken if column.near == "list" and spec["failure"] == "else" else ():
+                if not any(a is True and b is True for a, b in zip(values, other.values, strict=True)):
+                    spec["failure"] = {"not": {"any": [spec["success"], {"in": other.spec["in"]}]}}
+                    says = tuple(0 if b is True else side for side, b in zip(says, other.values, strict=True))
+            found.append(Weighed(spec, says, odds, form.why, column, 0.0, form.assumed, most))
     found = sorted(found, key=lambda one: -one.odds)[:MOST_WEIGHED]
     seconds = Counter(one.says for one in found if {1, -1} <= set(one.says))
     found = [replace(one, odds=one.odds + 0.3 * min(2, max(0, seconds[one.says] - 1))) for one in found]

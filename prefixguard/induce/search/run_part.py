@@ -4,7 +4,7 @@ evidence and a probability (`run_fields`); what two readings share alike is aske
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -20,7 +20,7 @@ from prefixguard.induce.search.run_outcomes import outcomes_of
 from prefixguard.induce.search.run_rest import RunPart, hidden_of, labels_of, names_of, preamble_of
 from prefixguard.induce.search.run_tasks import tasks_of
 from prefixguard.induce.search.seen_runs import HEAD, Values, read_value, see_runs
-from prefixguard.induce.search.told_text import text_columns
+from prefixguard.induce.search.told_text import text_columns, text_keys
 from prefixguard.stepview import MISSING, Adapter, canonical
 
 #: Probability that samples in which no outcome is found have none.
@@ -41,7 +41,8 @@ def run_part(candidate: Candidate, evidence: Evidence, *, hints: Mapping[str, st
         part.notes.append("No run was found, so nothing is known of outcomes or tasks.")
         return part
     part.columns = columns_of(runs, spec)
-    part.columns += [*text_columns(runs), *columns_beside(runs, evidence.samples, part.columns)]
+    part.columns += [*text_columns(runs), *text_keys(runs)]
+    part.columns += columns_beside(runs, evidence.samples, part.columns)
     part.columns = [column for column in part.columns if column.near != "end"]  # of use as a key alone
     part.heard = heard_first(runs, spec)
     part.columns += heard_columns(runs, part.heard)
@@ -192,10 +193,10 @@ def _fit(part: RunPart, one: Weighed) -> Fit | None:
     interpreter does not take it."""
     column, events = one.column, part.spec["events"]
     extra = {}
-    if column.near == "text" and isinstance(events, dict) and "split" in events:
+    lines = [one["re"] for one in _of_text(one.spec)]
+    if lines and isinstance(events, dict) and "split" in events:
         before = events["split"].get("cut", [])
-        of = column.spec["first"][0] if "first" in column.spec else column.spec
-        cuts = [*(before if isinstance(before, list) else [before]), of.get("json", of)["re"]]
+        cuts = [*(before if isinstance(before, list) else [before]), *lines]
         extra = {"events": {**events, "split": {**events["split"], "cut": cuts}}}
     fits: list[Fit] = [([], [], extra)]
     path = column.spec.get("text", column.spec.get("json")) if isinstance(column.spec, dict) else column.spec
@@ -214,3 +215,13 @@ def _fit(part: RunPart, one: Weighed) -> Fit | None:
             continue
         return rules, waived, cut
     return None
+
+
+def _of_text(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The parts of a value that read a line of the run's text: a verdict, or the id of a row beside it."""
+    if isinstance(value, Mapping):
+        if value.get("of") == "$.text" and "re" in value:
+            yield value
+        value = list(value.values())
+    for inner in value if isinstance(value, list) else ():
+        yield from _of_text(inner)

@@ -226,7 +226,10 @@ def _behind(frame: CallFrame, texts: list[str], prefix: str, total: int, plain: 
         if arrow is not None:
             regex = rf"{start}({NAME}){opens}(.*?){closing}{arrow}(.*)$"
         elif opening != opens:
+            arrow = _under(f"{start}{NAME}{opens}", texts)
             regex = rf"{start}({NAME}){opens}(\{{.*\}})[\s`)\]]*$"
+            if arrow is not None:
+                regex = rf"{start}({NAME}){opens}(\{{[^\n]*\}})(?:{arrow}(.*))?$"
         elif closing:
             regex = rf"{start}({NAME}){opens}(.*?){closing}?\s*;?$"
         elif frame.name == NAMELESS:
@@ -267,6 +270,13 @@ def _answered(start: str, opens: str, closing: str, texts: list[str]) -> str | N
         if sum(pattern.search(text) is not None for text in texts) >= 0.7 * len(texts):
             return arrow
     return None
+
+
+def _under(start: str, texts: list[str]) -> str | None:
+    """What stands between a call in JSON on one line and its result, where the lines below it are the result."""
+    called = [text for text in texts if re2.search(rf"{start}\{{[^\n]*\}}", text)]
+    ended = [text for text in called if re2.search(rf"{start}\{{[^\n]*\}}[ \t]*\n", text)]
+    return r"[ \t]*\n" if called and len(ended) >= 0.7 * len(called) else None
 
 
 def _constant(frame: CallFrame, inner: list[str], total: int) -> Iterator[SpokenCall]:

@@ -18,6 +18,7 @@ SPAN, MOST_TOLD = 4000, 20_000
 LEAST_SHARE = 0.4
 _TOLD = re.compile(r"""[\w)\]"']["']?\s*(?::|=|->|=>)\s*["']?(?=[^\s"'])""")
 _WORD = re.compile(r"[A-Za-z_]+|\d+(?:\.\d+)?")
+_ID = re.compile(r"[A-Za-z]\w*(?:[.-]\w+)*[.-]?\d[\w-]*")
 
 
 def text_columns(runs: Sequence[SeenRun]) -> list[Values]:
@@ -46,6 +47,23 @@ def text_columns(runs: Sequence[SeenRun]) -> list[Values]:
             continue
         before = re.sub(r"\\[sd]|\[\^\\n\]", " ", template.partition("(?P")[0].removeprefix("(?m)^"))
         columns.append(Values(spec, " ".join(re.findall(r"[A-Za-z]+", before)[-3:]), values, "text"))
+    return columns
+
+
+def text_keys(runs: Sequence[SeenRun]) -> list[Values]:
+    """Ids in the first lines, near "end": of use to find the row of a run in a file beside it, and for no more."""
+    told: dict[str, int] = {}
+    for run in runs:
+        lines = [line for line in run.text[:SPAN].splitlines() if line.strip()][:HEAD_LINES]
+        found = {general(line[: one.start()]) for line in lines for one in _ID.finditer(line[:LONGEST_LINE])}
+        for before in found:
+            told[before] = told.get(before, 0) + 1
+    columns: list[Values] = []
+    for before in [before for before, n in told.items() if n >= 0.9 * len(runs)][:MOST_TEMPLATES]:
+        spec = {"re": rf"(?m)^{before}(?P<told>{_ID.pattern})", "of": "$.text"}
+        values = read_value(spec, runs)
+        if not any(values == other.values for other in columns):
+            columns.append(Values(spec, "", values, "end"))
     return columns
 
 

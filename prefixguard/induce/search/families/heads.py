@@ -218,7 +218,7 @@ class LogLines:
         for doc, lines in enumerate(self.docs):
             for at, line in enumerate(lines[self.fronts[doc] :], self.fronts[doc]):
                 above = ""
-                self.headed += bool(line.strip() and heads_of(line[: LONGEST_HEAD + 1]))
+                self.headed += any(not head.whole for head in heads_of(line[: LONGEST_HEAD + 1]))
                 for head in heads_of(line[: LONGEST_HEAD + 1]):
                     key = head.key
                     self.heads.setdefault(key, head)
@@ -246,7 +246,7 @@ class LogLines:
         if head.worded:
             stamps = head.strong and n >= 0.6 * self.headed
             timed = any(kind == "time" for kind, _ in head.tokens[:2])
-            below = [one for one in below if timed or not self.heads[one].whole]
+            below = [one for one in below if timed or stamps or not self.heads[one].whole]
             below = [one for one in below if stamps or self._same(key, one)]
         return 1 <= len(below) <= 16 and sum(self.counts[one] for one in below) >= 0.8 * n
 

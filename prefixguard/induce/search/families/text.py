@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, pairwise
 from typing import Any
 
 from prefixguard.induce.search.evidence import Candidate, Evidence
@@ -53,15 +54,18 @@ def _candidates(source: LogSource, names: bool) -> Iterator[Candidate]:
                 events = events_of(lines, marks, kept, split)
             if len(events) < 2 * len(split.starts):
                 continue
+            closers = _closers(events)
+            if closers:
+                events = [replace(event, body=re.sub(closers, "", event.body)) for event in events]
             for roles in roles_of(lines, events, names):
                 prior = 0.4 * split.sure + 0.4 * min(1.0, roles.score) + 0.2 * 0.7**rank
                 told = ", ".join(f"{lines.heads[kind].words!r} {role}" for kind, role in roles.of.items())
                 why = f"heads of lines: {told}; {len(split.starts)} runs"
-                yield Candidate(_spec(source, lines, split, roles, events), "text", prior, why)
+                yield Candidate(_spec(source, lines, split, roles, events, closers), "text", prior, why)
 
 
 def _spec(
-    source: LogSource, lines: LogLines, split: RunSplit, roles: HeadRoles, events: Sequence[TextEvent]
+    source: LogSource, lines: LogLines, split: RunSplit, roles: HeadRoles, events: Sequence[TextEvent], closers: str
 ) -> dict[str, Any]:
     order = sorted(roles.of, key=lambda kind: (-len(kind), kind))
     slugs: dict[str, str] = {}
@@ -76,7 +80,7 @@ def _spec(
     coded = [kind for kind in order if roles.of[kind] == "result" and _codes(kind, events)][:1]
     heads = [f"(?P<{slugs[kind]}>{lines.heads[kind].regex(num='number' * (kind in coded))})" for kind in order]
     part: dict[str, Any] = {"of": source.of or ("$.body" if split.own else "$.text"), "head": "|".join(heads)}
-    cut = _cuts(events, roles)
+    cut = [*([closers] if closers else []), *_cuts(events, roles)]
     if cut:
         part["cut"] = cut
     rules: list[dict[str, Any]] = []
@@ -92,13 +96,20 @@ def _spec(
         "run": {},
         "container": {**source.container, "runs": split.runs} if split.runs is not None else dict(source.container),
         "events": {"split": part},
-        "join": {"by": "order"},
+        "join": {"by": "order"} | ({"scope": "run"} if _side_by_side(events, roles) else {}),
         "rules": [*rules, {"emit": "skip", "comment": "text before the first head"}],
     } | ({"status": _CODED} if coded else {})
 
 
 #: Status by the number in a head: an exit code.
 _CODED = [{"when": {"@.number": {"re": "^-?0*[1-9]"}}, "is": "error"}, {"is": "ok"}]
+
+
+def _side_by_side(events: Sequence[TextEvent], roles: HeadRoles) -> bool:
+    """Do several calls in a row stand before as many results?"""
+    pairs = Counter((roles.of.get(a.kind), roles.of.get(b.kind)) for a, b in pairwise(events) if a.run == b.run)
+    calls, results = pairs["call", "call"], pairs["result", "result"]
+    return min(calls, results) >= max(2, 0.7 * max(calls, results))
 
 
 def _of_harness(events: Sequence[TextEvent], roles: HeadRoles) -> list[tuple[str, str]]:
@@ -211,6 +222,17 @@ def _cuts(events: Sequence[TextEvent], roles: HeadRoles) -> list[str]:
         out.append(rf"(?:\n\s*(?:{'|'.join(closing)})[ \t]*)+\s*$")
     out += [re.sub("0", r"\\d+", quoted(note)) + r"\s*$" for note, n in notes.items() if n >= least]
     return out + _verdicts(events, roles)
+
+
+def _closers(events: Sequence[TextEvent]) -> str:
+    """Of tags at the end of texts that close what a head opens, and of marks such as <|im_end|>; "" where none are."""
+    opened = {f"</{event.kind[1:].rstrip()}" for event in events if re.fullmatch(r"<\w[\w:-]*>\n?", event.kind)}
+    seen: Counter[str] = Counter()
+    for event in events:
+        end = re.search(r"(?:\s*(?:</[\w:-]{1,30}>|<\|\w{1,30}\|>))+\Z", event.body)
+        seen.update(set(re.findall(r"<[^<>]+>", end[0])) if end is not None else ())
+    tags = [tag for tag, n in sorted(seen.items()) if n >= 2 and (tag in opened or tag[1] == "|")]
+    return rf"(?:\s*(?:{'|'.join(map(quoted, tags))}))+\s*$" if tags else ""
 
 
 def _closing(body: str) -> Iterator[str]:

@@ -66,6 +66,7 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
     core = {heads[key].skeleton for key in named if role[key] in ("call", "result")}
     if {"call", "result"} <= {role[key] for key in named}:  # they and what looks like them, then all
         kin = {key for key in able if heads[key].skeleton in core and (role[key] in ("call", "result") or key in named)}
+        kin |= {key for key in whole if key[0] == "<"}
         options = [kin, *(kin | option for option in options)]
     turns = _in_turns(lines, marks, again, counts) if not named else set()
     kin = {key for key in again if heads[key].skeleton in {heads[one].skeleton for one in turns}}
@@ -84,7 +85,9 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
         key for key in able if key not in again and counts[key] <= 1.2 * reach[key] and key != split.own
         and reach[key] >= (0.3 if role[key] in ("user", "noise") else 0.8) * runs and outside[key] >= 0.7 * reach[key]
     ]  # fmt: skip
-    once = sorted(once, key=lambda key: (not role[key], -counts[key], key))[:4] if len(once) <= 12 else []
+    kin = {heads[key].skeleton for key in options[0]}
+    once.sort(key=lambda key: (not role[key], heads[key].skeleton not in kin, -counts[key], key))
+    once = once[:4] if len(once) <= 12 else []
     out: list[tuple[str, ...]] = []
     for option in options:
         kept = _fitting(lines, (*sorted(option, key=lambda key: (-counts[key], key))[:MOST_HEADS], *once))

@@ -155,10 +155,13 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
         blank = sum(not text for text in texts) / n
         apart = sum(re.search(r"\n[ \t]*\n", text) is not None for text in texts) / n
         rare = (n < 0.25 * kinds.usual and per_run[kind] < 0.8 * runs) or kind == "@"
-        if blank < 0.9 and apart >= 0.25 and role in ("user", "", "noise"):
+        again = n > 1.2 * per_run[kind]
+        if blank < 0.9 and apart >= 0.25 and role in ("user", "", "noise") and again:
             roles[kind] = "noted" if role == "noise" else "parted"
         elif not role and rare:
             roles[kind] = "noise"
+        elif role != "user" and n > 2 and not again and len({re.sub(r"\d+", "0", text) for text in texts}) == 1:
+            roles[kind] = "noise"  # once a run, and always the same
         elif role in ("user", "thought", "noise"):
             roles[kind] = role
         elif role in ("agent", "call") or (to_call >= 0.5 and prose >= 0.3):
