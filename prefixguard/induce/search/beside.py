@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,8 @@ from typing import Any
 from prefixguard.induce.samples import Kind, SampleFile, Samples
 from prefixguard.induce.search.raw_places import leaves, spelled
 from prefixguard.induce.search.seen_runs import SeenRun, Values
+from prefixguard.induce.search.told_text import told_in
+from prefixguard.lexicon import words
 from prefixguard.stepview import MISSING, canonical
 from prefixguard.stepview.values import TABLES
 
@@ -22,6 +25,7 @@ MOST_FILES, MOST_ROWS, MOST_NAMES, MOST_KEYS = 400, 20_000, 40, 40
 MOST_KINDS = 12
 #: Bytes of a file of settings.
 MOST_SETTINGS = 20_000
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +81,18 @@ def _by_kind(table: _Table) -> Iterator[_Table]:
 def _settings(runs: Sequence[SeenRun], others: Sequence[SampleFile]) -> Iterator[Values]:
     """Numbers in a small file that is of all runs, near "shared": a mark may be among them."""
     for file in others:
+        name = posixpath.basename(file.path)
         if file.kind is Kind.JSON and file.size <= MOST_SETTINGS:
             for place, value in leaves(file.value):
                 if isinstance(value, int | float) and not isinstance(value, bool):
                     path = spelled("$", place)
-                    spec = {"sibling": posixpath.basename(file.path), "path": path}
-                    yield Values(spec, path, (value,) * len(runs), "shared")
+                    yield Values({"sibling": name, "path": path}, path, (value,) * len(runs), "shared")
+        elif file.kind is Kind.TEXT and file.size <= MOST_SETTINGS and not name.lower().endswith(".csv"):
+            for line in file.text.splitlines():
+                numbers = _NUMBER.findall(line)
+                if len(numbers) == 1:
+                    spec = {"json": {"re": re.escape(line), "of": {"sibling": name, "format": "text"}}}
+                    yield Values(spec, " ".join(words(line)[:12]), (float(numbers[0]),) * len(runs), "shared")
 
 
 def _reports(runs: Sequence[SeenRun], others: Sequence[SampleFile], keys: Sequence[Values]) -> Iterator[Values]:
@@ -94,6 +104,8 @@ def _reports(runs: Sequence[SeenRun], others: Sequence[SampleFile], keys: Sequen
         if len(there) < LEAST_KNOWN * len(runs) or (len({file.path for file in there}) < len(there) > 1):
             continue
         table: dict[tuple[Any, ...], list[Any]] = {}
+        logs = [file.text if file is not None and file.kind is Kind.TEXT else "" for file in files]
+        yield from told_in(logs, {"sibling": template, "format": "text"}, "beside")
         for i, file in enumerate(files):
             if file is None:
                 continue

@@ -12,6 +12,7 @@ from prefixguard.induce.search.evidence import Evidence
 from prefixguard.induce.search.places import leaves, spell
 from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import Adapter, canonical, parse_path
+from prefixguard.stepview.events import expand
 from prefixguard.stepview.parser import Parser
 
 #: Events of all samples that are looked at.
@@ -38,7 +39,8 @@ def steps_told(
             records = [record for event in events for record in parser.observe(event)] + parser.end()
         except TraceError:
             continue
-        raw += events
+        for event in events:
+            raw += [inner for inner, *_ in expand(adapter.program.events, run.scope, event)]
         total += len(records)
         filled.update(field for record in records for field in _FIELDS if getattr(record, field, ""))
     filled["call_id"] = filled["tool"]

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from prefixguard.induce.search.columns import Field, Node, is_time, opened_json
-from prefixguard.induce.search.places import Place
+from prefixguard.induce.search.places import Place, spell
 from prefixguard.induce.search.spoken_calls import placed, spoken_calls
 from prefixguard.induce.search.spoken_names import code_share, prose_share, role_of, speaks, value_of
 from prefixguard.lexicon import Meaning, affinity, path_names
@@ -24,6 +24,8 @@ CALL_TEXTS = (
     (r"(?s)^\s*(\w+)\[.*\]\s*$", r"(?s)^\s*\w+\[(.*)\]\s*$"),
     (r"(?s)^\s*(\w[\w.]*)\(.*\)\s*$", r"(?s)^\s*\w[\w.]*\((.*)\)\s*$"),
 )
+#: Names of an object around one text.
+_FEW_NAMES = 8
 #: Half of the texts of commands are no longer, in code points.
 LONGEST_COMMAND = 160
 #: Names that spell the tool and the arguments inside JSON, tried where a string or tag holds a call.
@@ -106,12 +108,31 @@ _WRAPPED = re.compile(r"(?s)\s*<(\w+)>.*</(\w+)>\s*\Z")
 
 
 def _unwrapped(one: Field) -> Any:
-    """The value of a field, without the tag that all its texts stand in."""
+    """The value of a field, without the tag that all its texts stand in, or the object around its one text."""
+    if one.kind == "json":
+        inner = _enveloped(one)
+        return one.name if inner is None else {"json": one.name, "path": spell("$", (inner,))}
     tags = Counter(found[1] for v in one.values.values() if isinstance(v, str) and (found := _WRAPPED.match(v)))
     tag, n = tags.most_common(1)[0] if tags else ("", 0)
     if n < max(3, 0.95 * len(one.values)):
         return one.name
     return {"re": rf"(?s)^\s*<{tag}>\s*(.*?)\s*</{tag}>\s*$", "of": one.name}
+
+
+def _enveloped(one: Field) -> str | None:
+    """Of texts that spell objects with the same few names, the one name under which there is more than a word, an id or
+    a figure: the others tell of the text. None where there are several, or none."""
+    objects = [v for text in islice(one.values.values(), 400) if isinstance(v := opened_json(text), dict)]
+    names = Counter(name for v in objects for name in v)
+    if len(objects) < max(4, 0.95 * len(one.values)) or not 1 <= len(names) <= _FEW_NAMES:
+        return None
+    speaks = {
+        name: sum(isinstance(v.get(name), str) and bool(re.search(r"\s", v[name].strip())) for v in objects)
+        for name in names
+    }
+    said = [name for name, n in speaks.items() if n]
+    held = [name for name in names if any(isinstance(v.get(name), list) for v in objects)]
+    return said[0] if len(said) == 1 and names[said[0]] >= 0.95 * len(objects) and not held else None
 
 
 def objects_of(node: Node) -> list[TextForm]:
@@ -122,13 +143,16 @@ def objects_of(node: Node) -> list[TextForm]:
             is_data = one.place in node.data or (len(one.place) == 1 and one.kind != "list")
             if is_data:
                 covers = frozenset(one.values)
-                found.append(TextForm(one.name, covers, len(covers), one.name, one.place))
+                value = _unwrapped(one) if one.kind == "json" else one.name
+                found.append(TextForm(value, covers, len(covers), one.name, one.place))
     for inner in node.inner:
         if inner.is_data or inner.is_part:
             covers = frozenset(inner.above)
             found.append(TextForm(relative(inner, node), covers, len(covers), inner.label, (), inner))
             continue
         for text in objects_of(inner):
+            if not isinstance(text.value, str):
+                continue
             value = relative(inner, node) + text.value[1:]
             covers = frozenset(inner.above[i] for i in text.covers)
             found.append(TextForm(value, covers, text.mass, text.name, (), inner))

@@ -16,7 +16,7 @@ from prefixguard.induce.search.statuses import read_by_rule
 from prefixguard.stepview import canonical
 
 if TYPE_CHECKING:
-    from prefixguard.induce.search.layouts import Layout
+    from prefixguard.induce.search.layout import Layout
 
 #: Hints of steps: the fields of rules that read the place, by what the rule emits. A role is what rules test.
 _FIELDS: dict[str, dict[str, str]] = {

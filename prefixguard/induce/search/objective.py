@@ -94,13 +94,18 @@ _OF_CALLS = ("answered", "tools", "arguments")
 #: Total at which a reading is as likely right as wrong, and by how much it changes from one to nearly sure.
 #: Of 48 readings of known formats, right were 40 of 40 from .92 on, 1 of 2 from .88 to .92, 3 of 6 below.
 _EVEN, _SPREAD = 0.9, 0.015
+#: The same for what stands in records more often than in the runs, whatever the other terms are: a text that several
+#: events repeat, such as what a model was given, is no part of a step. Of the same readings, right were 41 of 41 from
+#: .92 on, 2 of 3 below: the two at .63 and .65, the wrong one at .42.
+_EVEN_ONCE, _SPREAD_ONCE = 0.75, 0.05
 
 
 def likely_right(judgement: Judgement) -> float:
     """Probability that the steps are read as they are, in [0, 1]."""
     names = [name for name in WEIGHTS if judgement.terms["tools"] != NO_CALLS or name not in _OF_CALLS]
     total = sum(WEIGHTS[name] * judgement.terms[name] for name in names) / sum(WEIGHTS[name] for name in names)
-    return 1 / (1 + math.exp((_EVEN - total) / _SPREAD))
+    once = 1 / (1 + math.exp((_EVEN_ONCE - judgement.terms["once"]) / _SPREAD_ONCE))
+    return once / (1 + math.exp((_EVEN - total) / _SPREAD))
 
 
 def judge(spec: Mapping[str, Any], evidence: Evidence, *, quick: bool = False) -> Judgement:
@@ -133,7 +138,9 @@ def _judge(spec: Mapping[str, Any], evidence: Evidence, quick: bool) -> Judgemen
         terms["stable"] = 1 - sum(abs(mine[name] - held[name]) for name in mine) / len(mine)
     else:
         terms["stable"] = 0.5
-    terms["read"] *= (0.5 + 0.5 * evidence.reach(adapter)) * (1 - max(0.0, _alike(read) - _ALIKE))
+    news = 1 - max(0.0, _alike(read) - _ALIKE)
+    terms["read"] *= (0.5 + 0.5 * evidence.reach(adapter)) * news
+    terms["once"] = (terms["once"] * news) ** 2
     n = sum(len(one.records) for one in read)
     if not n:
         return Judgement(0.0, terms, 0, "no record is read")
@@ -345,8 +352,10 @@ def _terms(read: Sequence[_RunReading]) -> dict[str, float]:
             if word not in boiler:
                 inside += n
                 within += min(n, told.get(word, 0) + given.get(word, 0))
-        written += told.total()
-        doubled += sum(max(0, n - one.said.get(word, 0)) for word, n in told.items() if word in one.said)
+        for word, n in told.items():
+            if word not in boiler:  # whether a prompt is read is no matter
+                written += n
+                doubled += max(0, n - one.said.get(word, n))
     calls = [record for record in records if record.tool not in ("", "respond")]
     return {
         "explained": within / inside if inside else 0.5,

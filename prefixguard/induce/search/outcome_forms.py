@@ -26,6 +26,8 @@ BROKEN = frozenset(
     interrupted exception
     """.split()  # noqa: SIM905, a list would be longer
 )
+#: Against words of which the only bad ones are what breaks.
+_OF_MACHINES = 1.5
 #: Kinds of failure that have no known word, beside words of success.
 MOST_ENDS = 3
 _WON = ("success", "succeeded", "passed", "pass", "resolved", "solved", "correct", "completed", "true")
@@ -142,7 +144,9 @@ def _texts(values: Sequence[Any]) -> list[SidesForm]:
     if sided:
         both = len(sided) == 2
         what = "words of success and failure" if both else "words of one side"
-        found.append(_of_signs("string", values, signs, (2.5 if both else 0.5) - 3 * (1 - spoken), what))
+        # that something ran, or broke, is no verdict on what it did
+        ran = _OF_MACHINES * (clear <= {1} and bool(broken))
+        found.append(_of_signs("string", values, signs, (2.5 if both else 0.5) - 3 * (1 - spoken) - ran, what))
     if len(clear) == 1 and 1 <= len(unknown) <= (MOST_ENDS if clear == {1} else 1):
         # what is no success, and did not break off, is a failure, whatever it is called
         odds = 0.8 if all(word.count(" ") < 3 for word in counts) else -0.2  # sentences are seldom verdicts

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prefixguard.errors import AdapterError
+from prefixguard.lexicon import words
 from prefixguard.stepview import parse_path
 from prefixguard.stepview.values import read_json
 
@@ -43,6 +44,7 @@ def spelled(root: str, place: Place) -> str:
 JSON, MOST_JSON = "\x00json", 200_000
 #: Names under which elements of a list are told apart, and what of a value can stand in the filter of a path.
 _MARKS = ("key", "name", "type", "kind", "id", "metric", "label", "op_name")
+_NAMED = (("name",), ("key",), ("label",))
 _PLAIN_VALUE = re.compile(r"[\w .:/@-]{1,60}\Z")
 _TAG = re.compile(r"([A-Za-z_][\w.-]{0,40})[:=](\S.{0,80})\Z", re.DOTALL)
 
@@ -85,7 +87,8 @@ def _mark(listed: Sequence[Any]) -> str | None:
     """The name under which every element has a text of its own that a filter can spell; None where there is none."""
     if not all(isinstance(one, dict) for one in listed):
         return None
-    for mark in _MARKS:
+    others = [name for name in listed[0] if name not in _MARKS and words(name)[-1:] in _NAMED]
+    for mark in map(str, (*_MARKS, *others)):
         values = [one.get(mark) for one in listed]
         if len(set(map(str, values))) == len(values) and all(
             isinstance(v, str) and _PLAIN_VALUE.match(v) for v in values
@@ -116,6 +119,7 @@ def event_places(spec: Mapping[str, Any]) -> tuple[Place, ...]:
         if isinstance(events.get("split"), dict):
             paths = [events["split"].get("of", "$.text")]
     found = []
+    paths = [one for path in paths for one in (path.get("list", [path]) if isinstance(path, dict) else [path])]
     for path in paths[:1] if isinstance(events, dict) and "flatten" in events else paths:
         path = path.get("path") if isinstance(path, dict) else path
         try:
@@ -137,7 +141,7 @@ _VALUES = {"value", "score", "result", "data", "stringValue", "intValue", "boolV
 def name_of(root: str, place: Place) -> str:
     """The place as a path of names, for the vocabulary; elements of lists go by what they are called, and so does the
     one value that such an element has beside its name."""
-    if any(isinstance(step, tuple) for step in place):
-        while place[-1] in _VALUES:
+    if any(isinstance(step, tuple) for step in place) and place[-1] in _VALUES:
+        while not isinstance(place[-1], tuple):
             place = place[:-1]
     return spelled(root, tuple(step[1] if isinstance(step, tuple) else step for step in place if step != JSON))

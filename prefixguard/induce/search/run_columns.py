@@ -6,9 +6,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from prefixguard.errors import AdapterError, TraceError
+from prefixguard.induce.search.places import first, place_of
 from prefixguard.induce.search.raw_places import (
     DEEPEST,
     LONGEST,
@@ -23,6 +25,7 @@ from prefixguard.induce.search.raw_places import (
 from prefixguard.induce.search.seen_runs import FEWEST_WORDS, HEAD, Keys, SeenRun, Values, read_value
 from prefixguard.induce.search.told_text import general
 from prefixguard.stepview import MISSING, Adapter, Parser, contained
+from prefixguard.stepview.reorder import sort_key
 
 #: Places of a run that are looked at.
 MOST_PLACES = 1500
@@ -85,11 +88,12 @@ def _file_columns(runs: Sequence[SeenRun]) -> Iterator[Values]:
 
 def _event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], events: Any) -> Iterator[Values]:
     """Fields that one event of a run has, and fields that all of its events have alike."""
-    is_plain = isinstance(events, str) or (isinstance(events, dict) and "path" in events)
+    is_plain = isinstance(events, str) or (isinstance(events, dict) and ("path" in events or "at" in _order(events)))
     if not is_plain or len(skip) != 1 or None in skip[0]:
         return
     base = spelled("$", skip[0])
     listed = [_listed(run, skip[0]) for run in runs]  # as the paths of `run` find them: in no other order, not decoded
+    ranks = [_ranks(raw, _order(events)) for raw in listed]
     table: dict[Place, dict[int, list[tuple[int, Any]]]] = {}
     for i, raw in enumerate(listed):
         last = len(raw) - 1
@@ -102,7 +106,7 @@ def _event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], events: Any) 
             continue
         ends = {i: len(listed[i]) - 1 for i in by_run}
         values = tuple(by_run[i][-1][1] if i in by_run else MISSING for i in range(len(runs)))
-        name, at = name_of("@", place), [(i, said[-1][0]) for i, said in by_run.items()]
+        name = name_of("@", place)
         if sum(len(said) == 1 for said in by_run.values()) < 0.95 * len(by_run):
             whole = all(len(said) >= min(2 * ENDS, ends[i] + 1) for i, said in by_run.items())
             if whole and all(len({repr(value) for _, value in said}) == 1 for said in by_run.values()):
@@ -115,14 +119,34 @@ def _event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], events: Any) 
                     yield Values(value_at(f"{base}[{end}]", place), name, mine, "end", place)
         elif max(ends.values()) == 0:
             continue
-        elif all(k == 0 for _, k in at):
-            yield Values(value_at(f"{base}[0]", place), name, values, "first", place)
-        elif all(k == ends[i] for i, k in at):
-            yield Values(value_at(f"{base}[-1]", place), name, values, "last", place)
         else:
-            spec = value_at(f"{base}[*]", place)
-            near = "last" if all(ends[i] - k < 3 for i, k in at) else "once"
-            yield Values({"text": spec} if isinstance(spec, str) else spec, name, values, near, place)
+            at = [(i, said[-1][0]) for i, said in by_run.items()]
+            step = "0" if all(k == 0 for _, k in at) else "-1" if all(k == ends[i] for i, k in at) else "*"
+            spec = value_at(f"{base}[{step}]", place)
+            left = [(ranks[i][k], ends[i] - ranks[i][k]) for i, k in at]  # events before it, and behind it
+            near = "first" if not any(n for n, _ in left) else "last" if all(n < 3 for _, n in left) else "once"
+            spec = {"text": spec} if step == "*" and isinstance(spec, str) else spec
+            yield Values(spec, name, values, near, place)
+
+
+def _order(events: Any) -> Mapping[str, str]:
+    """at: the path of what the elements of the list that the spec names are ordered by; empty where they are not."""
+    at = events.get("order_by") if isinstance(events, dict) else None
+    if at == "^.at":
+        at = next((one["object"]["at"] for one in events["flatten"][1].get("list", ())), None)
+    return {"at": at} if isinstance(at, str) and at.startswith("@.") else {}
+
+
+def _ranks(raw: Sequence[Any], order: Mapping[str, str]) -> list[int]:
+    """The place of every element in the order of events."""
+    ranks = list(range(len(raw)))
+    if order:
+        place = place_of(order["at"])[1]
+        values = (first(one, place) for one in raw)
+        keys = list(accumulate(values, lambda last, value: sort_key(value, last), initial=(0, 0)))[1:]
+        for rank, k in enumerate(sorted(ranks, key=keys.__getitem__)):
+            ranks[k] = rank
+    return ranks
 
 
 def _listed(run: SeenRun, place: Place) -> Sequence[Any]:

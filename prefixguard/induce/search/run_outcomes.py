@@ -22,6 +22,8 @@ MOST_WEIGHED = 120
 #: Weight of "no place tells it" where no name says anything. A flag may be any flag there: unless the values alone
 #: speak with these odds, its probability stays below the one with which a question that nobody answers is decided.
 _UNNAMED, _TELLING, _MOST_UNNAMED = 0.4, 0.8, 0.49
+#: Weight of another place that tells numbers that are enough from those that are not, against a guess.
+_JUDGED = 2.0
 #: Stands for null where others have a kind of failure.
 _NO_FAULT = "none"
 #: What a number is called from which on something is enough.
@@ -65,9 +67,22 @@ def outcomes_of(
                     says = tuple(0 if b is True else side for side, b in zip(says, other.values, strict=True))
             found.append(Weighed(spec, says, odds, form.why, column, 0.0, form.assumed, most))
     found = sorted(found, key=lambda one: -one.odds)[:MOST_WEIGHED]
+    sure = [one for one in found if not one.assumed and {1, -1} <= set(one.says)]
+    found = [replace(one, odds=one.odds - _JUDGED) if one.assumed and _judged(one, sure) else one for one in found]
     seconds = Counter(one.says for one in found if {1, -1} <= set(one.says))
     found = [replace(one, odds=one.odds + 0.3 * min(2, max(0, seconds[one.says] - 1))) for one in found]
     return ranked(found, _agree, 1.0 if speak else _UNNAMED)
+
+
+def _judged(guess: Weighed, sure: Sequence[Weighed]) -> bool:
+    """Does another place say which of these numbers are enough, and is it not from the guessed one on?"""
+    for other in sure:
+        both = [(v, side, mine) for v, side, mine in zip(guess.column.values, other.says, guess.says, strict=True)
+                if side and isinstance(v, int | float)]  # fmt: skip
+        won, lost = ([v for v, side, _ in both if side == one] for one in (1, -1))
+        if won and lost and min(won) > max(lost) and any(side != mine for _, side, mine in both):
+            return True
+    return False
 
 
 def _speak(columns: Sequence[Values]) -> bool:

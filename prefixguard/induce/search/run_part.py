@@ -200,7 +200,8 @@ def _fit(part: RunPart, one: Weighed) -> Fit | None:
         extra = {"events": {**events, "split": {**events["split"], "cut": cuts}}}
     fits: list[Fit] = [([], [], extra)]
     path = column.spec.get("text", column.spec.get("json")) if isinstance(column.spec, dict) else column.spec
-    in_one = column.near in ("last", "once", "first") and not any(isinstance(step, tuple) for step in column.place)
+    in_one = column.near in ("last", "once", "first") and not (isinstance(events, dict) and "flatten" in events)
+    in_one = in_one and not any(isinstance(step, tuple) for step in column.place)
     is_open = isinstance(events, dict) and "decode" in events  # then a place inside JSON is one of the event
     if in_one and isinstance(path, str) and (is_open or JSON not in column.place):
         when = {spelled("@", tuple(step for step in column.place if step != JSON)): {"present": True}}

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from prefixguard.errors import AdapterError
+import re2
+
 from prefixguard.induce.search.seen_runs import SeenRun, Values, read_value
 from prefixguard.lexicon import polarity
+from prefixguard.stepview import MISSING
 
 #: Lines at the beginning and at the end of a run that are looked at, their length, and templates that are read.
 HEAD_LINES, TAIL_LINES, LONGEST_LINE, MOST_TEMPLATES = 12, 15, 200, 40
@@ -22,31 +25,35 @@ _ID = re.compile(r"[A-Za-z]\w*(?:[.-]\w+)*[.-]?\d[\w-]*")
 
 
 def text_columns(runs: Sequence[SeenRun]) -> list[Values]:
-    """Columns of lines said once a run. spec: {"re": template, "of": "$.text"}; name: the words before the value."""
+    """Columns of lines said once in the text of a run; name: the words before the value."""
+    return told_in([run.text for run in runs], "$.text", "text")
+
+
+def told_in(texts: Sequence[str], of: Any, near: str) -> list[Values]:
+    """Columns of lines said once in these texts, one a run, "" for none. of: the value of the spec that finds them."""
     told: dict[str, dict[int, str]] = {}
-    for i, run in enumerate(runs):
-        ends = run.text if len(run.text) <= 2 * SPAN else _ends(run.text)
+    for i, text in enumerate(texts):
+        ends = text if len(text) <= 2 * SPAN else _ends(text)
         lines = [line.rstrip() for line in ends.splitlines()]
         lines = [line for line in lines if line.strip() and len(line) <= LONGEST_LINE]
         for line in dict.fromkeys([*lines[:HEAD_LINES], *lines[HEAD_LINES:][-TAIL_LINES:]]):
             for template in _templates(line):
                 found = re.search(template, line)
                 if found is not None and (template in told or len(told) < MOST_TOLD):
-                    told.setdefault(template, {})[i] = found["told"]
-    likely = [one for one, said in told.items() if len(said) >= max(2, LEAST_SHARE * len(runs)) and _speaks(said)]
+                    told.setdefault(template, {}).setdefault(i, found["told"])
+    likely = [one for one, said in told.items() if len(said) >= max(2, LEAST_SHARE * len(texts)) and _speaks(said)]
     columns: list[Values] = []
     likely.sort(key=lambda one: (-_judges(told[one]), -len(told[one]), len(one)))
     for template in likely[:MOST_TEMPLATES]:
-        spec = {"re": template, "of": "$.text"}
-        try:
-            values = read_value(spec, runs)
-        except AdapterError:
-            continue
+        pattern = re2.compile(template)
+        matches = [pattern.search(text) for text in texts]
+        values = tuple(MISSING if one is None else one["told"] for one in matches)
         elsewhere = sum(values[i] != said for i, said in told[template].items())  # the same words stand before, too
         if elsewhere > 0.05 * len(told[template]) or any(values == other.values for other in columns):
             continue
         before = re.sub(r"\\[sd]|\[\^\\n\]", " ", template.partition("(?P")[0].removeprefix("(?m)^"))
-        columns.append(Values(spec, " ".join(re.findall(r"[A-Za-z]+", before)[-3:]), values, "text"))
+        name = " ".join(re.findall(r"[A-Za-z]+", before)[-3:])
+        columns.append(Values({"re": template, "of": of}, name, values, near))
     return columns
 
 
@@ -97,14 +104,17 @@ def _templates(line: str) -> Iterator[str]:
                 yield f"(?m)^{before}(?P<told>[\\w.+-]+)"
     for word in _WORD.finditer(line):
         if word.start() not in signs and (polarity(word[0]) or re.fullmatch(r"[01](?:\.\d+)?", word[0])):
-            yield f"(?m)^{general(line[: word.start()])}(?P<told>[\\w.]+){general(line[word.end() :])}$"
+            for before in _befores(line[: word.start()]):
+                yield f"(?m)^{before}(?P<told>[\\w.]+){general(line[word.end() :])}$"
 
 
 def _befores(text: str) -> Iterator[str]:
+    """All that stands before, and only the last two words, or the last."""
     yield general(text)
-    last = re.search(r"\S+\s+\S+\s*$", text)
-    if last is not None and last.start() > 0:
-        yield rf"[^\n]*?{general(last[0])}"
+    for words in (2, 1):
+        last = re.search(rf"(?:\S+\s+){{{words - 1}}}\S+\s*$", text)
+        if last is not None and last.start() > 0:
+            yield rf"[^\n]*?{general(last[0])}"
 
 
 def general(text: str) -> str:

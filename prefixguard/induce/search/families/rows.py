@@ -9,7 +9,8 @@ from typing import Any
 from prefixguard.induce.search.columns import Node
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.forms import CallForm, TextForm, calls_of, complement, objects_of, texts_of, together
-from prefixguard.induce.search.layouts import Layout, layouts
+from prefixguard.induce.search.layout import Layout
+from prefixguard.induce.search.layouts import layouts
 from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.induce.search.spoken_names import LEAST_OWN, own_share
 from prefixguard.lexicon import Meaning, affinity
@@ -45,7 +46,7 @@ def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
     spread = [form for form in forms if len(form.covers) >= 0.3 * len(node.elements)]
     for form in _unlike(spread)[:_MOST_FORMS]:
         for spec in _specs(layout, node, form, evidence):
-            yield Candidate(spec, "rows", layout.likely, f"rows at {layout.events}, {layout.why}")
+            yield Candidate(spec, "rows", layout.likely, f"rows at {layout.place}, {layout.why}")
 
 
 def _unlike(forms: Sequence[CallForm]) -> list[CallForm]:

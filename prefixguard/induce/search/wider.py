@@ -1,0 +1,141 @@
+"""A layout seen otherwise: in the order of a time, with what stands beside its events, with a payload opened, with the
+messages of requests each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice, pairwise
+from typing import Any
+
+from prefixguard.errors import PrefixGuardError
+from prefixguard.induce.search.columns import Node, is_time, opened_json
+from prefixguard.induce.search.evidence import Evidence
+from prefixguard.induce.search.histories import history_events
+from prefixguard.induce.search.layout import Layout
+from prefixguard.induce.search.places import spell
+from prefixguard.lexicon import Meaning, affinity
+from prefixguard.stepview import Adapter
+from prefixguard.stepview.reorder import sort_key
+
+#: Share of the events' text that a field of JSON must hold for being read as if it were no text.
+_PAYLOAD = 0.5
+#: What tells how a run went is no event of it.
+_OF_NO_EVENT = (Meaning.OUTCOME, Meaning.MISTAKE, Meaning.HARNESS)
+
+
+def ordered(layout: Layout) -> Iterator[Layout]:
+    """The layout with its events in the order of a time that most have, where they are in another one."""
+    node = layout.node()
+    for one in node.fields.values():
+        if one.share < 0.8 or one.kind not in ("number", "id", "word", "text") or not one.place:
+            continue
+        if not all(is_time(value) for value in islice(one.values.values(), 50)):
+            continue
+        runs, at, moved = [], 0, 0
+        for events in layout.events_of:
+            keys = [*accumulate((one.values.get(at + i) for i in range(len(events))), _key_after, initial=(0, 0))][1:]
+            moved += sum(a > b for a, b in pairwise(keys))
+            runs.append([events[i] for i in sorted(range(len(events)), key=keys.__getitem__)])
+            at += len(events)
+        if moved < max(1, 0.01 * len(node.elements)):
+            continue
+        layout.backwards = max(layout.backwards, moved / len(node.elements))
+        base = layout.events if isinstance(layout.events, dict) else {"path": layout.events}
+        mine = Layout(
+            layout.container, {**base, "order_by": one.name}, layout.prior + 0.1, f"{layout.why}, by {one.name}"
+        )
+        mine.events_of, mine.share = runs, layout.share
+        yield mine
+
+
+def talks(layout: Layout) -> Iterator[Layout]:
+    """The layout with the messages of requests that hold all of the talk so far, each once."""
+    found = history_events(layout.events_of, layout.events) if "group_by" in layout.container else None
+    if found is not None and not layout.backwards:
+        why = f"{layout.why}, each message once"
+        mine = Layout(layout.container, found[0], layout.prior + 0.5, why, share=layout.share)
+        mine.events_of = found[1]
+        yield mine
+
+
+def decoded(layout: Layout) -> Iterator[Layout]:
+    """The layout with a field opened that holds most of what the events say as the text of an object."""
+    node = layout.node()
+    whole = sum(one.mass for one in node.fields.values())
+    for one in node.fields.values():
+        objects = sum(isinstance(opened_json(value), dict) for value in one.values.values())
+        if len(one.place) == 1 and objects >= 0.7 * len(node.elements) and one.mass > _PAYLOAD * whole:
+            base = layout.events if isinstance(layout.events, dict) else {"path": layout.events}
+            events, why = {**base, "decode": one.name}, f"{layout.why}, {one.name} opened"
+            yield Layout(layout.container, events, layout.prior + 0.05, why, share=layout.share)
+
+
+def _key_after(last: Any, value: Any) -> Any:
+    """The place in order of an event with this time: without one, that of the event before."""
+    return sort_key(value, last)
+
+
+def wider(layout: Layout, evidence: Evidence) -> Iterator[Layout]:
+    """The layout with what stands beside its events: a text of the element that holds them, before them; a text or an
+    object like them behind the last, where runs close."""
+    try:
+        adapter = Adapter(layout.spec([{"emit": "skip"}]))
+    except PrefixGuardError:
+        return
+    events = layout.events
+    if isinstance(events, dict) and "flatten" in events and len(events["flatten"]) == 2:
+        outer, inner = events["flatten"]
+        base = inner.removesuffix("[*]")
+        holders = [e for run in evidence.runs(adapter) for e in evidence.events(adapter, run)]
+        for text in _asked(holders, base):
+            first_of = {"object": {"items": {"list": [{"object": {"asked": text}}]}}}
+            both = {"list": [first_of, {"object": {"items": base}}]}
+            wide = {"flatten": [outer, both, "@.items[*]"]}
+            yield Layout(
+                layout.container, wide, layout.prior + 0.05, f"{layout.why}, {text} before", share=layout.share
+            )
+    if isinstance(events, str) and events.endswith("[*]") and "[*]" not in events[:-3]:
+        runs = [run.found.run for run in evidence.runs(adapter)]
+        for path, is_like in [] if "group_by" in layout.container else _closing(runs, events, layout, evidence.names):
+            last = {"list": [path if is_like else {"object": {"closing": path}}]}
+            both = {"list": [{"object": {"items": events[:-3]}}, {"object": {"items": last}}]}
+            wide = {"flatten": [both, "@.items[*]"]}
+            yield Layout(
+                layout.container, wide, layout.prior + 0.05, f"{layout.why}, {path} behind", share=layout.share
+            )
+
+
+def _asked(holders: Sequence[Any], inner: str) -> list[str]:
+    """Paths of texts beside the inner list, in nearly all that hold one; the one with the most in it."""
+    node = Node("", [h for h in holders if isinstance(h, dict)], list(range(len(holders))), [0] * len(holders))
+    texts = [
+        f for f in node.fields.values()
+        if f.kind == "text" and f.share > 0.5 and not f.name.startswith(inner) and f.distinct > 0.3 * len(f.values)
+    ]  # fmt: skip
+    return [f.name for f in sorted(texts, key=lambda f: (-f.mass, len(f.place)))[:1]]
+
+
+def _closing(runs: Sequence[Any], events: str, layout: Layout, names: bool) -> list[tuple[str, bool]]:
+    """Places beside the events that may be the last of them: an object with an event's keys, or a text that no event
+    has. With whether it is like the events."""
+    objects = [run for run in runs if isinstance(run, dict)]
+    if len(objects) < 2:
+        return []
+    node = Node("", objects, list(range(len(objects))), list(range(len(objects))))
+    shapes = [frozenset(e) for run in layout.events_of for e in run if isinstance(e, dict)]
+    keys = frozenset.intersection(*shapes) if shapes else frozenset()
+    path = events.replace("$", "@", 1)[:-3]
+    found: list[tuple[str, bool]] = []
+    order = list(node.fields)
+    at = next((i for i, place in enumerate(order) if spell("@", place) == path), 0)
+    for i, one in enumerate(node.fields.values()):
+        if one.name.startswith(path) or one.share < 0.4 or i < at:
+            continue
+        if names and max(affinity(one.name, meaning) for meaning in _OF_NO_EVENT) >= 0.6:
+            continue
+        values = [v for v in one.values.values() if isinstance(v, dict)]
+        if keys and len(keys) >= 2 and values and all(keys <= frozenset(v) for v in values):
+            found.append(("$" + one.name[1:], True))
+        elif one.kind == "text" and one.distinct > 0.7 * len(one.values) and len(one.place) <= path.count("."):
+            found.append(("$" + one.name[1:], False))
+    return sorted(found, key=lambda item: (not item[1], item[0].count(".")))[:2]
