@@ -140,7 +140,7 @@ def _judge(spec: Mapping[str, Any], evidence: Evidence, quick: bool) -> Judgemen
         terms["stable"] = 0.5
     news = 1 - max(0.0, _alike(read) - _ALIKE)
     terms["read"] *= (0.5 + 0.5 * evidence.reach(adapter)) * news
-    terms["once"] = (terms["once"] * news) ** 2
+    terms["once"] *= news
     n = sum(len(one.records) for one in read)
     if not n:
         return Judgement(0.0, terms, 0, "no record is read")
