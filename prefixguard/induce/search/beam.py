@@ -133,12 +133,12 @@ def _looked_at(sources: Iterable[Iterator[Candidate]], evidence: Evidence, bound
 
 
 def _spread(ranked: Iterable[Scored], n: int) -> list[Scored]:
-    """The best n, at most a few of one layout and family with the same kinds of events."""
+    """The best n, at most a few of one layout and family."""
     taken: Counter[str] = Counter()
     out: list[Scored] = []
     for one in ranked:
         spec = one.candidate.spec
-        key = canonical([one.candidate.family, spec["container"], spec["events"], one.candidate.why])
+        key = canonical([one.candidate.family, spec["container"], spec["events"]])
         if taken[key] < _ALIKE and len(out) < n:
             taken[key] += 1
             out.append(one)

@@ -62,8 +62,8 @@ def text_keys(runs: Sequence[SeenRun]) -> list[Values]:
     told: dict[str, int] = {}
     for run in runs:
         lines = [line for line in run.text[:SPAN].splitlines() if line.strip()][:HEAD_LINES]
-        found = {general(line[: one.start()]) for line in lines for one in _ID.finditer(line[:LONGEST_LINE])}
-        for before in found:
+        found = [general(line[: one.start()]) for line in lines for one in _ID.finditer(line[:LONGEST_LINE])]
+        for before in dict.fromkeys(found):
             told[before] = told.get(before, 0) + 1
     columns: list[Values] = []
     for before in [before for before, n in told.items() if n >= 0.9 * len(runs)][:MOST_TEMPLATES]:
@@ -95,24 +95,25 @@ def _judges(said: dict[int, str]) -> int:
 
 def _templates(line: str) -> Iterator[str]:
     """The line with one value open: what stands behind a name and a sign, up to a blank or to the end, or a word of
-    success or failure, or a number. Around it the whole line, or only the two words before it."""
+    success or failure, or a number. Around it the whole line, or only the two words before it, or one before a word."""
     signs = [sign.end() for sign in _TOLD.finditer(line)][:6]
     for at in signs:
-        for before in _befores(line[:at]):
+        for before in _befores(line[:at], (2,)):
             yield f"(?m)^{before}(?P<told>[^\\n]{{1,120}}?)[\"']?\\s*$"
             if re.match(r"[\w.+-]+[^\w.+-]", line[at:]):
                 yield f"(?m)^{before}(?P<told>[\\w.+-]+)"
     for word in _WORD.finditer(line):
-        if word.start() not in signs and (polarity(word[0]) or re.fullmatch(r"[01](?:\.\d+)?", word[0])):
-            for before in _befores(line[: word.start()]):
+        judges = bool(polarity(word[0]))
+        if word.start() not in signs and (judges or re.fullmatch(r"[01](?:\.\d+)?", word[0])):
+            for before in _befores(line[: word.start()], (1,) if judges else ()):
                 yield f"(?m)^{before}(?P<told>[\\w.]+){general(line[word.end() :])}$"
 
 
-def _befores(text: str) -> Iterator[str]:
-    """All that stands before, and only the last two words, or the last."""
+def _befores(text: str, last_words: Sequence[int]) -> Iterator[str]:
+    """All that stands before, and only so many words of it."""
     yield general(text)
-    for words in (2, 1):
-        last = re.search(rf"(?:\S+\s+){{{words - 1}}}\S+\s*$", text)
+    for n in last_words:
+        last = re.search(rf"(?:\S+\s+){{{n - 1}}}\S+\s*$", text)
         if last is not None and last.start() > 0:
             yield rf"[^\n]*?{general(last[0])}"
 
