@@ -80,8 +80,9 @@ class Repeats:
         self.next = 0
 
     def is_new(self, value: Any) -> bool:
-        """Was this identifier not seen among the last ones? What has none is always new."""
-        name = as_id(value)
+        """Was this identifier not seen among the last ones? A list or an object is one as a whole. What has none is
+        always new."""
+        name = canonical(value) if isinstance(value, list | dict) else as_id(value)
         if name is None:
             return True
         key = fingerprint(name) & _MASK

@@ -70,6 +70,8 @@ def holds(spec: Any, **fields: Any) -> bool:
         ({"@.absent": {"type": "null"}}, False),
         ({"@.role": {"not": "user"}}, True),
         ({"@.role": {"not": {"in": ["tool"]}}}, False),
+        ({"@.role": {"any": ["user", {"in": ["tool"]}]}}, True),
+        ({"@.role": {"not": {"any": ["user", {"in": ["tool"]}]}}}, False),
         ({"not": {"@.role": "tool"}}, False),
         ({"any": [{"@.role": "user"}, {"@.n": 1}]}, True),
         ({"any": [{"@.role": "user"}, {"@.n": 2}]}, False),

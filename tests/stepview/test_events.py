@@ -102,6 +102,12 @@ def test_drop_repeats_takes_an_identifier_once(make: Any) -> None:
     assert parser.counters["repeated_events"] == 1
 
 
+def test_drop_repeats_takes_a_list_as_a_whole(make: Any) -> None:
+    adapter = make(events={"path": "$.lines[*]", "drop_repeats": {"list": ["@.who", "@.more"]}}, rules=STEP)
+    lines = [{"who": "a", "more": [n], "a": str(n)} for n in (1, 2, 1)]
+    assert [r.action for r in whole(adapter, {"lines": [*lines, {"who": "a", "a": "3"}]})] == ["1", "2", "3"]
+
+
 def test_decode_reads_fields_that_hold_json(make: Any) -> None:
     adapter = make(
         events={"path": "$.rows[*]", "decode": "@.payload"},

@@ -120,6 +120,13 @@ def test_calls_in_separate_events_are_parallel_within_a_run_scope(make: Any) -> 
     assert [(r.tool, r.result) for r in records(wide, *events)] == [("tool_a", "A"), ("tool_b", "B")]
 
 
+def test_calls_without_ids_are_parallel_within_a_run_scope_by_order(make: Any) -> None:
+    events = (calls(None), calls(None), result(None, "A"), result(None, "B"))
+    assert [r.result for r in records(make(join={"by": "order"}), *events)] == ["", "A"]
+    assert [r.result for r in records(make(join={"by": "order", "scope": "run"}), *events)] == ["A", "B"]
+    assert [r.result for r in records(make(join={"by": "id", "scope": "run"}), *events)] == ["", "A"]
+
+
 def test_a_turn_joins_lines_of_one_reply(make: Any) -> None:
     adapter = make(turn="@.turn")
     found = records(

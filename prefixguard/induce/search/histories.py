@@ -39,7 +39,7 @@ def history_events(runs: Sequence[Sequence[Any]], events: Any) -> tuple[dict[str
     found: dict[str, Any] = {"flatten": [path, {"list": talk}, "@.items[*]"]}
     if order is not None:
         found["order_by"] = "^.at"
-    found["drop_repeats"] = {"text": {"list": [spell("@", (name,)) for name in names]}}
+    found["drop_repeats"] = {"list": [spell("@", (name,)) for name in names]}
     return found, [_messages(run, place, reply, names) for run in runs]
 
 

@@ -95,8 +95,8 @@ _OF_CALLS = ("answered", "tools", "arguments")
 #: Of 48 readings of known formats, right were 40 of 40 from .92 on, 1 of 2 from .88 to .92, 3 of 6 below.
 _EVEN, _SPREAD = 0.9, 0.015
 #: The same for the term "once", whatever the others are: a text that several events repeat, such as what a model was
-#: given, is no part of a step. 45 of the same readings have .9 and more, right or wrong; the others are intercode, right
-#: at .63 and .65, and otel_genai_old, wrong at .42. So the numbers are a guess that asks about all three.
+#: given, is no part of a step. 45 of the same readings have .9 and more, right or wrong; the others are intercode,
+#: right at .63 and .65, and otel_genai_old, wrong at .42. So the numbers are a guess that asks about all three.
 _EVEN_ONCE, _SPREAD_ONCE = 0.75, 0.05
 
 
