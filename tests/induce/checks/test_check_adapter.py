@@ -151,6 +151,18 @@ def test_parallel_calls_that_are_lost(spec: dict[str, Any], check: Check, make_c
     assert report.figures["parallel_kept"] == 0.5
 
 
+def test_calls_that_a_history_repeats_are_not_lost(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(20)
+    for run in runs:
+        calls = run["messages"][2]["tool_calls"]
+        calls.append(calls[0] | {"id": "other", "name": "list"})
+        run["messages"].insert(4, {"role": "tool", "call_id": "other", "content": "a b c"})
+        run["messages"][-1]["so_far"] = [dict(message) for message in run["messages"][:5]]
+    report = check(spec, runs)
+    assert report.figures["parallel_kept"] == 1
+    assert not report.of("joins.parallel")
+
+
 def test_times_that_run_backwards(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
     runs = make_chats(5)
     for run in runs:

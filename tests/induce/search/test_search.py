@@ -65,6 +65,12 @@ def test_a_format_is_read_as_it_was(bench: Any, tmp_path: Path, name: str, seed:
         "sim_trials",  # prompts of two kinds; in a third of the runs the sides are turned
         "support_inbox",  # conversations in pages; words of which one is a success and one broke off
         "otlp_openinference",  # one row a run among annotations of several kinds, by the id of the last span
+        "ci_traces",  # setup lines; a call and its result in one text; outcomes listed by an id of the first lines
+        "chatml_rollouts",  # marks and tags in one text; several calls before their results, without ids
+        "helicone_requests",  # requests that hold all of the talk so far, newest first; a score on the last
+        "autogen_bench",  # the verdict is a line of a log beside the run
+        "dspy_evaluate",  # names that count; a mark that stands in a file of settings
+        "phoenix_sessions",  # a run is a session of several traces; calls and replies are repeated
     ],
 )
 def test_a_products_format_is_read(bench: Any, tmp_path: Path, name: str) -> None:
@@ -75,8 +81,8 @@ def test_a_products_format_is_read(bench: Any, tmp_path: Path, name: str) -> Non
 
 
 def test_an_unsure_reading_and_a_missing_outcome_are_questions(bench: Any, tmp_path: Path) -> None:
-    """Steps that lie in lists by the name of a node; a vote that no word of the samples calls an outcome. That a machine
-    broke is no verdict: one that stands beside is read without a question."""
+    """Steps that lie in lists by the name of a node; a vote that no word of the samples calls an outcome. That a
+    machine broke is no verdict: one that stands beside is read without a question."""
     asked = {}
     for name in ("workflow_executions", "ide_chat_sessions"):
         bench.FORMATS[name].write(tmp_path / name, 4, 12)

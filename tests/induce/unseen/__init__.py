@@ -2,7 +2,8 @@
 
 `FORMATS[name].write(folder, seed, runs)` writes sample files below the folder and gives a Truth for each run. Same seed,
 same files. One of each of fifteen pairs, drawn by a coin (random.Random(771_204)) before any was written.
-The twelve of `products_*` came later, from somebody who had seen neither the search nor the others.
+The twelve of `products_*` came later, from somebody who had seen neither the search nor the others; so did the six of
+`agents_*`, from another one, who wrote six more that nobody who works on induction looks into.
 `python -m unseen [seed]` checks every format. What the fields of Truth mean: `unseen.truth`.
 """
 
@@ -13,5 +14,6 @@ from unseen.truth import FORMATS, Format, Step, Truth, check
 for _group in ("chat", "rows", "spans", "text"):
     import_module(f"unseen.{_group}")
     import_module(f"unseen.products_{_group}")
+    import_module(f"unseen.agents_{_group}")
 
 __all__ = ["FORMATS", "Format", "Step", "Truth", "check"]
