@@ -13,7 +13,6 @@ from prefixguard.induce.samples import Kind, SampleFile, Samples
 from prefixguard.induce.search.raw_places import leaves, spelled
 from prefixguard.induce.search.seen_runs import SeenRun, Values
 from prefixguard.induce.search.told_text import told_in
-from prefixguard.lexicon import words
 from prefixguard.stepview import MISSING, canonical
 from prefixguard.stepview.values import TABLES
 
@@ -25,7 +24,8 @@ MOST_FILES, MOST_ROWS, MOST_NAMES, MOST_KEYS = 400, 20_000, 40, 40
 MOST_KINDS = 12
 #: Bytes of a file of settings.
 MOST_SETTINGS = 20_000
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)")
+#: A line of settings, as YAML, TOML and INI have them: a name and a number.
+_SETTING = re.compile(r"(?m)^\s*([A-Za-z][\w.-]{0,60})\s*[:=]\s*(\d{1,9}(?:\.\d{1,9})?)\s*(?:#.*)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,10 @@ def _settings(runs: Sequence[SeenRun], others: Sequence[SampleFile]) -> Iterator
                     path = spelled("$", place)
                     yield Values({"sibling": name, "path": path}, path, (value,) * len(runs), "shared")
         elif file.kind is Kind.TEXT and file.size <= MOST_SETTINGS and not name.lower().endswith(".csv"):
-            for line in file.text.splitlines():
-                numbers = _NUMBER.findall(line)
-                if len(numbers) == 1:
-                    spec = {"json": {"re": re.escape(line), "of": {"sibling": name, "format": "text"}}}
-                    yield Values(spec, " ".join(words(line)[:12]), (float(numbers[0]),) * len(runs), "shared")
+            for setting in _SETTING.finditer(file.text):
+                text = {"sibling": name, "format": "text"}
+                spec = {"json": {"re": rf"(?m)^\s*{re.escape(setting[1])}\s*[:=]\s*(\S+)", "of": text}}
+                yield Values(spec, setting[1], (float(setting[2]),) * len(runs), "shared")
 
 
 def _reports(runs: Sequence[SeenRun], others: Sequence[SampleFile], keys: Sequence[Values]) -> Iterator[Values]:
