@@ -86,8 +86,8 @@ def head_sets(lines: LogLines, marks: Sequence[HeadLine], split: RunSplit, names
         and reach[key] >= (0.3 if role[key] in ("user", "noise") else 0.8) * runs and outside[key] >= 0.7 * reach[key]
     ]  # fmt: skip
     kin = {heads[key].skeleton for key in options[0]}
-    once = once if len(once) <= 12 else [key for key in once if role[key] or heads[key].skeleton in kin]
-    once = sorted(once, key=lambda key: (not role[key], heads[key].skeleton not in kin, -counts[key], key))[:4]
+    once.sort(key=lambda key: (not role[key], heads[key].skeleton not in kin, -counts[key], key))
+    once = once[:4] if len(once) <= 12 else []
     out: list[tuple[str, ...]] = []
     for option in options:
         kept = _fitting(lines, (*sorted(option, key=lambda key: (-counts[key], key))[:MOST_HEADS], *once))
