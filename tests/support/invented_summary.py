@@ -218,6 +218,7 @@ def _ranked(automaton: Automaton, entries: tuple[Entry, ...], text: _Say) -> tup
     """The riskiest states raise the alarms; the second is one agent's, the third the step cap's."""
     order = np.argsort(-automaton.risk[:, -1, 1], kind="stable").tolist()
     alarms = (12, 8, 5, 2, 1)[: len(order)]
+    names = state_names(automaton, [entry.gloss for entry in entries])
     said = (
         "",
         "92 % of its steps are of agent " + text("alpha", 1) + ", of all steps 9.0 %.",
@@ -229,7 +230,7 @@ def _ranked(automaton: Automaton, entries: tuple[Entry, ...], text: _Say) -> tup
             failed=alarms[at] if at < len(alarms) else 0,
             successful=at % 2 if at < len(alarms) else 0,
             share=alarms[at] / sum(alarms) if at < len(alarms) else 0.0,
-            sentence=state_names(automaton, [entry.gloss for entry in entries])[state],
+            sentence=names[state],
             mix=(("agent", ((text("alpha", at), 0.6), (text("beta", at + 1), 0.3))), ("domain", ())),
             steps=(2, 8 + at, 20),
             at=tuple(range(8, 8 + alarms[at] + at % 2)) if at < len(alarms) else (),
