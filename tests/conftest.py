@@ -77,3 +77,11 @@ def collected() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks of an adapter start no second process: it has tests of its own, and takes longer than small samples."""
+    from prefixguard.induce.checks import determinism
+
+    monkeypatch.setattr(determinism, "_elsewhere", lambda evidence: (True, ""))

@@ -12,6 +12,8 @@ from prefixguard.errors import TraceError
 from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal
 from prefixguard.stepview import load_adapter
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
 
 def spec(**changes: Any) -> dict[str, Any]:
     return {

@@ -19,6 +19,8 @@ from prefixguard.induce.model import Transcript
 from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Usage
 from prefixguard.stepview import load_adapter, read_runs
 
+pytestmark = pytest.mark.usefixtures("one_process")
+
 SPEC: dict[str, Any] = {
     "schema": "prefixguard/adapter/v1",
     "name": "whatever the proposer says",

@@ -36,7 +36,6 @@ def flat(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "files",
     [
-        pytest.param({"all.json": chats()}, id="one array"),
         pytest.param({f"{i}.json": run for i, run in enumerate(chats())}, id="a file a run"),
         pytest.param({"all.jsonl": chats()}, id="a line a run"),
         pytest.param({"all.json": {"made": "today", "runs": chats()}}, id="under a key"),
@@ -55,16 +54,13 @@ def test_runs_are_read_wherever_they_stand(files: dict[str, Any], tmp_path: Path
     assert sorted(steps(run) for run in runs) == sorted(wanted(i) for i in range(6))
 
 
-def test_outcome_task_and_id_are_found(tmp_path: Path) -> None:
+def test_outcome_task_id_and_all_that_is_said_are_found(tmp_path: Path) -> None:
     proposal, runs = propose(tmp_path, {"all.json": chats()})
+    assert sorted(steps(run) for run in runs) == sorted(wanted(i) for i in range(6))
     assert [run.outcome for run in runs] == OUTCOMES * 3
     assert [run.task_id for run in runs] == [f"trip-{i % 3}" for i in range(6)]
     assert [run.run_id for run in runs] == [f"run-{i}" for i in range(6)]
     assert "$.reward" in proposal.spec["hidden"]
-
-
-def test_what_is_said_before_a_call_and_what_was_asked_are_kept(tmp_path: Path) -> None:
-    _, runs = propose(tmp_path, {"all.json": chats()})
     first, *_, last = runs[0].records
     assert first.action == "Let me search as number 0 of 0."
     assert "A seat to Oslo on day 0, please." in first.observation
@@ -130,6 +126,7 @@ def near() -> list[dict[str, Any]]:
 
 
 def test_what_the_samples_do_not_decide_is_asked_and_the_answer_obeyed(tmp_path: Path) -> None:
+    """An answer that is no option leaves the stated rule."""
     asked: list[Choice] = []
 
     def second(choice: Choice) -> int:
@@ -143,13 +140,9 @@ def test_what_the_samples_do_not_decide_is_asked_and_the_answer_obeyed(tmp_path:
     assert first.spec["run"]["outcome"] == choice.options[0].value
     assert other.spec["run"]["outcome"] == choice.options[1].value
     assert next(one for one in other.choices if one.field == "outcome").taken == 1
-
-
-@pytest.mark.parametrize("answer", [-1, 99])
-def test_an_answer_that_is_no_option_leaves_the_stated_rule(answer: int, tmp_path: Path) -> None:
-    first, _ = propose(tmp_path / "1", {"a.json": near()})
-    other, _ = propose(tmp_path / "2", {"a.json": near()}, ask=lambda _: answer)
-    assert other.spec == first.spec
+    for answer in (-1, 99):
+        unchanged, _ = propose(tmp_path / str(answer), files, ask=lambda _, answer=answer: answer)
+        assert unchanged.spec == first.spec
 
 
 def test_the_report_says_what_is_read_and_what_is_left_out(tmp_path: Path) -> None:
