@@ -23,8 +23,8 @@ demo: $(VENV)/.installed-all
 	$(BIN)/prefixguard demo
 
 # On two processes, each with one thread for its sums: more of them only fight. Compiled tests are kept, which halves
-# the start.
-PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+# the start. Files go in the order of tests/conftest.py: by the number of their tests, the slowest would come last.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: lint
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 

@@ -109,7 +109,7 @@ def test_a_real_interrupt_resumes(lab_file: Path, tmp_path: Path) -> None:
         "0.25",
     ]
     # Epochs enough that the signal comes before the last one, on a busy machine too.
-    command = [*COMMAND, "train", str(lab_file), *options, "--epochs", "40", "--json"]
+    command = [*COMMAND, "train", str(lab_file), *options, "--epochs", "15", "--json"]
     out = tmp_path / "resumed"
     process = subprocess.Popen(
         [*command, "--out", str(out)],

@@ -87,15 +87,18 @@ BACKENDS = ("gbdt", "gru", "transformer", "fsm", "blend")
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A bundle of every backend, with two networks of a kind as by default, and with every shape as by default."""
-    from prefixguard.learn import TrainConfig, train
+    from prefixguard.learn import TrainConfig, train, trees
     from prefixguard.simulation import write_runs
 
     folder = tmp_path_factory.mktemp("backends")
-    write_runs(folder / "lab.jsonl", 100, 5)
+    write_runs(folder / "lab.jsonl", 60, 5)
     found = {}
-    for backend in BACKENDS:
-        config = TrainConfig(backend=backend, epochs=1, symbol_epochs=1, max_features=64, teacher=0.0, budget=0.25)
-        found[backend] = train(folder / "lab.jsonl", out=folder / backend, adapter="openai_chat", config=config).path
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "ROUNDS", 15)  # more trees keep no more of a session
+        for backend in BACKENDS:
+            config = TrainConfig(backend=backend, epochs=1, symbol_epochs=1, max_features=64, teacher=0.0, budget=0.25)
+            result = train(folder / "lab.jsonl", out=folder / backend, adapter="openai_chat", config=config)
+            found[backend] = result.path
     return found
 
 
