@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,12 +80,16 @@ class Repeats:
         self.seen = array("I")  # a ring of hashes of 32 bits
         self.next = 0
 
-    def is_new(self, value: Any) -> bool:
+    def is_new(self, value: Any, beside: Counter[str]) -> bool:
         """Was this identifier not seen among the last ones? A list or an object is one as a whole. What has none is
-        always new."""
+        always new. beside: identifiers of events that came in one element with this one, of which it is none again:
+        what is said twice in one request was said twice."""
         name = canonical(value) if isinstance(value, list | dict) else as_id(value)
         if name is None:
             return True
+        beside[name] += 1
+        if beside[name] > 1:
+            name = f"{name}\n{beside[name]}"
         key = fingerprint(name) & _MASK
         if key in self.seen:
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from copy import copy
 from functools import partial
@@ -180,6 +181,7 @@ class Parser:
         source = self._program.events
         scope = self._scope
         inner = expand(source, scope, element) if source.levels else ((element, scope.run, MISSING),)
+        said: Counter[str] = Counter()
         for event, parent, grandparent in inner:
             if source.unflatten or source.decode:
                 event = opened(event, source)
@@ -188,6 +190,14 @@ class Parser:
             scope.event, scope.parent, scope.grandparent, scope.index = event, parent, grandparent, index
             if self._signs is not None:
                 self._signs.look(scope, self._machine.has_acted, self._machine.has_pending)
+            if (
+                source.drop_repeats is not None
+                and self._repeats is not None
+                and not self._stopped
+                and not self._repeats.is_new(source.drop_repeats(scope), said)
+            ):
+                self._machine.count("repeated_events")
+                continue
             if self._reorder is None or source.order_by is None:
                 self._take(scope)
                 continue
@@ -212,14 +222,6 @@ class Parser:
         source = self._program.events
         machine.wake()
         scope.open_calls = len(machine.open)
-        if (
-            source.drop_repeats is not None
-            and self._repeats is not None
-            and not self._repeats.is_new(source.drop_repeats(scope))
-        ):
-            machine.count("repeated_events")
-            machine.rest()
-            return
         if source.until is not None and source.until(scope):
             self._stopped = True
             if not source.keep:

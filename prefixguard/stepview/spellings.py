@@ -87,13 +87,14 @@ def plain(value: Any, depth: int = 0) -> Any:
 def _pairs(pairs: Any, depth: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for pair in pairs if isinstance(pairs, list) else []:
-        if isinstance(pair, dict) and isinstance(pair.get("key"), str):
-            found[pair["key"]] = plain(pair.get("value"), depth)
+        name = pair.get("key", pair.get("name")) if isinstance(pair, dict) else None
+        if isinstance(name, str):
+            found[name] = plain(pair.get("value"), depth)
     return found
 
 
 def unflatten(attributes: Any) -> Any:
-    """Attributes (a list of key and typed value, or an object with dotted names) as nested objects and lists.
+    """Attributes (a list of key or name and typed value, or an object with dotted names) as nested objects and lists.
 
     Names of digits alone become positions in a list. Where a name is both a value and a prefix of others, the value
     is found under the empty name.

@@ -108,6 +108,16 @@ def test_drop_repeats_takes_a_list_as_a_whole(make: Any) -> None:
     assert [r.action for r in whole(adapter, {"lines": [*lines, {"who": "a", "a": "3"}]})] == ["1", "2", "3"]
 
 
+def test_drop_repeats_keeps_what_one_element_says_twice(make: Any) -> None:
+    adapter = make(events={"flatten": ["$.requests[*]", "@.said[*]"], "drop_repeats": {"list": ["@.a"]}}, rules=STEP)
+    talk = [{"a": "yes"}, {"a": "no"}, {"a": "yes"}, {"a": "yes"}]
+    requests = [{"said": talk[:n]} for n in (1, 3, 4)]
+    assert [r.action for r in whole(adapter, {"requests": requests})] == ["yes", "no", "yes", "yes"]
+    parser = adapter.parser()
+    assert [[r.action for r in parser.observe(request)] for request in requests] == [["yes"], ["no", "yes"], ["yes"]]
+    assert parser.counters["repeated_events"] == 4
+
+
 def test_decode_reads_fields_that_hold_json(make: Any) -> None:
     adapter = make(
         events={"path": "$.rows[*]", "decode": "@.payload"},

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prefixguard.induce.samples import Kind, SampleFile, Samples
-from prefixguard.induce.search.raw_places import leaves, spelled
+from prefixguard.induce.search.raw_places import Place, leaves, spelled
 from prefixguard.induce.search.seen_runs import SeenRun, Values
 from prefixguard.induce.search.told_text import told_in
 from prefixguard.stepview import MISSING, canonical
@@ -49,7 +49,7 @@ def columns_beside(runs: Sequence[SeenRun], samples: Samples, columns: Sequence[
     keys = [
         column
         for column in columns
-        if column.near in ("run", "file", "first", "last", "every", "end")
+        if column.near in ("run", "file", "piece", "first", "last", "every", "end")
         and column.coverage >= 0.9
         and 0 < column.length <= 120
         and column.distinct >= max(1, 0.5 * len(runs))
@@ -104,7 +104,10 @@ def _reports(runs: Sequence[SeenRun], others: Sequence[SampleFile], keys: Sequen
             continue
         table: dict[tuple[Any, ...], list[Any]] = {}
         logs = [file.text if file is not None and file.kind is Kind.TEXT else "" for file in files]
-        yield from told_in(logs, {"sibling": template, "format": "text"}, "beside")
+        of = {"sibling": template, "format": "text"}
+        yield from told_in(logs, of, "beside")
+        if any("<testsuite" in log for log in logs):
+            yield _of_tests(logs, of)
         for i, file in enumerate(files):
             if file is None:
                 continue
@@ -117,10 +120,18 @@ def _reports(runs: Sequence[SeenRun], others: Sequence[SampleFile], keys: Sequen
         for place, values in table.items():
             if place:
                 path = spelled("$", place)
-                yield Values({"sibling": template, "path": path}, path, tuple(values), "beside")
+                yield Values(_single({"sibling": template, "path": path}, place), path, tuple(values), "beside")
             else:
-                of = {"strip": {"sibling": template, "format": "text"}}
-                yield Values(of, posixpath.basename(template).partition(".")[0], tuple(values), "beside")
+                yield Values({"strip": of}, posixpath.basename(template).partition(".")[0], tuple(values), "beside")
+
+
+def _of_tests(logs: Sequence[str], of: Mapping[str, Any]) -> Values:
+    """Reports of tests in the XML of JUnit, which others write, too: passed where none failed and none broke."""
+    bad, good = '(failures|errors)="[1-9]', "<(testsuite)"
+    failed = {"map": dict.fromkeys(("failures", "errors"), "failed"), "of": {"re": bad, "of": of}}
+    spec = {"first": [failed, {"map": {"testsuite": "passed"}, "of": {"re": good, "of": of}}]}
+    values = ("failed" if re.search(bad, log) else "passed" if re.search(good, log) else MISSING for log in logs)
+    return Values(spec, "tests passed", tuple(values), "beside")
 
 
 def _templates(
@@ -237,7 +248,7 @@ def _joined(runs: Sequence[SeenRun], table: _Table, keys: Sequence[Values]) -> I
         return
     flat = {f: [dict(leaves(row)) for row in rows if isinstance(row, dict)] for f, rows in table.rows.items()}
     seen = [row for rows in flat.values() for row in rows[:200]]
-    ids = Counter(place for row in seen for place, v in row.items() if isinstance(v, str | int) and len(place) <= 2)
+    ids = Counter(place for row in seen for place, v in row.items() if isinstance(v, str | int) and len(place) <= 4)
     best: tuple[int, Values, Any, list[dict[Any, Any]]] | None = None
     for place, _ in ids.most_common(MOST_NAMES):
         by_id = {f: {str(row[place]): row for row in rows if place in row} for f, rows in flat.items()}
@@ -261,4 +272,9 @@ def _joined(runs: Sequence[SeenRun], table: _Table, keys: Sequence[Values]) -> I
             path = spelled("$[0]", name)
             values = tuple(row.get(name, MISSING) if not isinstance(row.get(name), list) else MISSING for row in told)
             called = path if name != ("value",) else spelled("$", (posixpath.basename(table.file).partition(".")[0],))
-            yield Values({**chosen, "path": path}, called, values, "beside")
+            yield Values(_single({**chosen, "path": path}, name), called, values, "beside")
+
+
+def _single(spec: dict[str, Any], place: Place) -> dict[str, Any]:
+    """The value itself where a filter in the path finds a list of one."""
+    return {"text": spec} if any(isinstance(step, tuple) for step in place) else spec

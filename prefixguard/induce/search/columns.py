@@ -29,6 +29,8 @@ _MOST_NAMES = 40
 _FEW = 8
 #: Values of a discriminator.
 MOST_KINDS = 24
+#: What tells kinds apart that are parts inside parts.
+PARTS = "keys inside"
 _IDENTIFIER = re.compile(r"[^\W\d][\w.:/\-]{0,63}\Z")
 
 
@@ -512,26 +514,77 @@ def _both(a: Node | None, b: Node | None) -> Node:
 
 
 def _by_key(node: Node, shapes: Sequence[frozenset[str]], whole: float) -> list[KindSplit]:
-    """Elements told apart by the one key that is theirs alone."""
+    """Elements told apart by the one key that is theirs alone; and by the keys inside, where what stands under such a
+    key is told apart so as well."""
+    out = []
+    own = _alone(node.elements, whole=bool(node.depth))
+    n = len(shapes)
+    if own:
+        nodes = [node.only(members, {f"@.{k}": {"present": True}}, k) for k, members in own.items()]
+        inside = sum(len(one.elements) / n * _entropy([frozenset(_shape(e)) for e in one.elements]) for one in nodes)
+        out.append(KindSplit(nodes, 0.75 * (whole - inside) / whole if whole > 0.01 else 0.0, "keys"))
+    parts = list(_parts(node.elements, range(n), ())) if not node.depth else []
+    if 2 <= len(parts) <= MOST_KINDS and any(len(place) > 1 for place, _ in parts):
+        nodes = [node.only(m, {spell("@", place): {"present": True}}, str(place[-1])) for place, m in parts]
+        deep = [frozenset(_paths(element, "", 0)) for element in node.elements]
+        whole = _entropy(deep)
+        inside = sum(len(m) / n * _entropy([deep[i] for i in m]) for _, m in parts)
+        out.append(KindSplit(nodes, 0.75 * (whole - inside) / whole if whole > 0.01 else 0.0, PARTS))
+    return out
+
+
+def _parts(objects: Sequence[Any], members: Sequence[int], place: Place) -> Iterator[tuple[Place, list[int]]]:
+    """The innermost keys that tell objects apart, and the positions of those that have them: of objects each of which
+    has one part of several, again and again."""
+    own = _alone(objects, whole=False)
+    inside = {key: (m, [objects[i][key] for i in m]) for key, m in own.items()}
+    if not own and len(place) < _REACH:
+        for name, _ in Counter(k for one in objects if isinstance(one, dict) for k in one).most_common(4):
+            here = [i for i, one in enumerate(objects) if isinstance(one, dict) and isinstance(one.get(name), dict)]
+            values = [objects[i][name] for i in here]
+            if len(here) < 0.95 * len(objects):
+                break
+            if len(found := list(_parts(values, [members[i] for i in here], (*place, name)))) > 1:
+                yield from found
+                return
+    if not inside and place:
+        yield place, list(members)
+    for key, (m, values) in inside.items():
+        here = [members[i] for i in m]
+        if len(place) + 1 < _REACH and all(isinstance(value, dict) for value in values):
+            yield from _parts(values, here, (*place, key))
+        else:
+            yield (*place, key), here
+
+
+def _paths(value: Any, path: str, depth: int) -> Iterator[str]:
+    """What an object looks like, as deep as fields are looked for."""
+    if isinstance(value, dict) and depth < _REACH:
+        for key, item in value.items():
+            yield from _paths(item, f"{path}.{key}", depth + 1)
+    elif value is not None and value not in ("", [], {}):
+        yield f"{path}:{type(value).__name__}"
+
+
+def _alone(elements: Sequence[Any], whole: bool) -> dict[str, list[int]]:
+    """Keys of which each element has one alone, and the positions of those that have it; none where others are left.
+    whole: such a key must be the only one that not all elements have."""
     tops = [
-        frozenset(k for k, v in e.items() if v is not None) if isinstance(e, dict) else frozenset()
-        for e in node.elements
+        frozenset(k for k, v in e.items() if v is not None) if isinstance(e, dict) else frozenset() for e in elements
     ]
-    counts = Counter(k for e in node.elements if isinstance(e, dict) for k, v in e.items() if v is not None)
+    counts = Counter(k for top in tops for k in top)
+    holds = Counter(k for e in elements if isinstance(e, dict) for k, v in e.items() if isinstance(v, dict))
     own: list[str] = []
     left = [frozenset(k for k in top if counts[k] < 0.98 * len(tops)) for top in tops]
-    for key, _ in counts.most_common():
+    for key, _ in sorted(counts.items(), key=lambda one: (-one[1], -holds[one[0]])):
         with_it = [top for top in left if key in top]
         if with_it and re.fullmatch(r"[\w\-]+", key) and not any(k in top for top in with_it for k in own):
             own.append(key)  # of keys that stand together the one that most elements have
-    if node.depth and any(len(top) > 1 for top in left):
-        return []  # in a list the key leads to the element
+    if whole and any(len(top) > 1 for top in left):
+        return {}  # in a list the key leads to the element
     if not 2 <= len(own) <= 12 or sum(bool(top & set(own)) for top in tops) < 0.95 * len(tops):
-        return []
-    nodes = [node.only([i for i, top in enumerate(tops) if k in top], {f"@.{k}": {"present": True}}, k) for k in own]
-    n = len(shapes)
-    inside = sum(len(one.elements) / n * _entropy([frozenset(_shape(e)) for e in one.elements]) for one in nodes)
-    return [KindSplit(nodes, 0.75 * (whole - inside) / whole if whole > 0.01 else 0.0, "keys")]
+        return {}
+    return {k: [i for i, top in enumerate(tops) if k in top] for k in own}
 
 
 def _shape(element: Any) -> Iterator[str]:

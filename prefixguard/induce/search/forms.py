@@ -28,6 +28,8 @@ CALL_TEXTS = (
 _FEW_NAMES = 8
 #: Half of the texts of commands are no longer, in code points.
 LONGEST_COMMAND = 160
+#: Ids of so many characters are no text, whatever they are called: signatures, ciphertext.
+_OPAQUE = 32
 #: Names that spell the tool and the arguments inside JSON, tried where a string or tag holds a call.
 _IN_JSON = (Meaning.TOOL, Meaning.ARGUMENTS)
 
@@ -78,6 +80,8 @@ def texts_of(node: Node, without: Sequence[Place] = (), *, names: bool = True) -
     told = [node.fields[place].values for place in without if place in node.fields]
     for place, one in node.fields.items():
         if _under(place, (*without, *node.data)) or one.kind not in ("text", "word", "json", "id"):
+            continue
+        if one.kind == "id" and median(len(str(v)) for v in one.values.values()) >= _OPAQUE:
             continue
         said = affinity(one.name, Meaning.TEXT) if names else 0.0
         said = max(said, affinity(one.name, Meaning.RESULT), affinity(one.name, Meaning.THOUGHT)) if names else 0.0
@@ -213,7 +217,8 @@ def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
         if f.kind in ("object", "json") and f.place and not _is_wrapper(f) and not _holds_lists(f)
         and not (_holds_no_text(f) and not (names and affinity(f.name, Meaning.ARGUMENTS) >= 0.5))
     ]  # fmt: skip
-    given += _completed(given, node)
+    listed = [f for f in node.fields.values() if f.kind == "list" and _names_values(f)]
+    given += [*_completed(given, node), *listed]
     for tool in tools:
         of_tool = affinity(tool.name, Meaning.TOOL) if names else 0.4
         if tool.distinct == 1 and node.label and not node.each and of_tool < 0.8:
@@ -229,7 +234,9 @@ def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
             covers = frozenset(tool.values.keys() & args.values.keys())
             places = (tool.place, args.place, *((args.also.place,) if args.also is not None else ()))
             value: dict[str, Any] = {"json": args.name if args.also is None else {"first": [args.name, args.also.name]}}
-            if _in_python(args):
+            if args in listed:
+                value = {"otlp": args.name}
+            elif _in_python(args):
                 value["python"] = True
             yield CallForm(node, tool.name, value, covers, places, worth, (tool.name, args.name))
         if of_tool >= 0.5 and tool.share > 0.3:
@@ -244,6 +251,16 @@ def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
                     node, tool.name, {"json": args.name}, frozenset(tool.values), (tool.place, args.place), worth + 0.3
                 )
             yield CallForm(node, tool.name, None, frozenset(tool.values), (tool.place,), worth)
+
+
+def _names_values(one: Field) -> bool:
+    """Lists of names, each once, and their values: an object, spelled as a list?"""
+    lists = [v for v in one.values.values() if isinstance(v, list)]
+    names = [[e.get("key", e.get("name")) for e in v if isinstance(e, dict) and "value" in e] for v in lists]
+    return bool(lists) and all(
+        len(mine) == len(v) == len({n for n in mine if isinstance(n, str)})
+        for mine, v in zip(names, lists, strict=True)
+    )
 
 
 def _in_python(one: Field) -> bool:

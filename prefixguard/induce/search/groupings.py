@@ -22,6 +22,8 @@ from prefixguard.stepview.values import TABLES
 LEAST_GROUPED = 0.85
 #: Share of all elements that the files with that id must hold.
 LEAST_SHARED = 0.5
+#: Characters of an id; elements of a run on the average: of an id that is called so, and of others, such as of calls.
+_LONGEST_ID, _FEW_TURNS, _FEW = 200, 1.7, 2.5
 
 
 def grouped(evidence: Evidence) -> Iterator[Layout]:
@@ -88,7 +90,7 @@ def _groups(
     for holder, element in elements:
         for place in _id_places(element):
             value = first(element, place)
-            if isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= 80:
+            if isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= _LONGEST_ID:
                 values[place].append((holder, value))
     out: list[tuple[Any, float, float, Mapping[str, None]]] = []
     sizes = Counter(path for (path, _), _ in elements)
@@ -98,7 +100,9 @@ def _groups(
         n = sum(sizes[path] for path in paths)
         if n < LEAST_SHARED * len(elements):
             continue
-        if len(found) < 0.7 * n or len(counts) < 2 or n / len(counts) < 2.5:
+        path = spell("@", place)
+        named = affinity(path, Meaning.RUN_ID) if evidence.names else 0.5
+        if len(found) < 0.7 * n or len(counts) < 2 or n / len(counts) < (_FEW_TURNS if named > 0.5 else _FEW):
             continue
         mine = [one for one in elements if one[0][0] in paths]
         other = _completing(place, counts, mine) if len(found) < 0.97 * n else None
@@ -114,8 +118,6 @@ def _groups(
             continue
         files = [{path for path, _ in holding} for holding in held_by.values()]
         alone = sum(len(paths) == 1 for paths in files) / len(files)  # an id of a run stays in its file
-        path = spell("@", place)
-        named = affinity(path, Meaning.RUN_ID) if evidence.names else 0.5
         worth = 0.4 * (digits > 0.7) + 0.3 * long + 0.2 * texts + 0.6 * alone + 0.6 * named - 0.1 * len(place)
         if (texts and digits > 0.5) or alone > 0.9 or named >= 0.8:  # a number that comes again elsewhere is a count
             group = path if other is None else {"first": [path, spell("@", other)]}

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
 
 from prefixguard.induce.search.places import Place, first, spell
+from prefixguard.induce.search.raw_places import leaves
 from prefixguard.stepview import canonical
 
 #: Share of neighbouring requests that go on where the one before ended; and of these that add to it.
@@ -21,14 +23,28 @@ LEAST_SAID = 0.7
 _MOST_REQUESTS, _MOST_NAMES, _DEEPEST = 60, 60, 5
 
 
-def history_events(runs: Sequence[Sequence[Any]], events: Any) -> tuple[dict[str, Any], list[list[Any]]] | None:
-    """The `events` of a spec that reads every message once, and the messages of each run; None where the events are no
-    such requests. events: as the spec has them, a path or with the order by a time."""
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """The `events` of a spec that reads every message once, the messages of each run, and what holds for those of
+    requests beside the talk, such as for a title; None where there are none, or nothing tells them."""
+
+    events: dict[str, Any]
+    messages: list[list[Any]]
+    aside: dict[str, Any] | None
+
+
+def history_events(runs: Sequence[Sequence[Any]], events: Any) -> Histories | None:
+    """How requests are read of which each holds all of the talk so far; None where the events are no such requests.
+    events: as the spec has them, a path or with the order by a time."""
     order = events.get("order_by") if isinstance(events, dict) else None
     path = events if isinstance(events, str) else events.get("path")
     place = _growing(runs)
     if place is None or not isinstance(path, str):
         return None
+    aside = _aside(runs, place)
+    if aside is not None:
+        at, other = aside
+        runs = [[request for request in run if first(request, at) != other] for run in runs]
     names = _names(message for run in runs for request in run for message in _list(request, place))
     reply = _reply(runs, place)
     when = {} if order is None else {"at": order}
@@ -40,7 +56,27 @@ def history_events(runs: Sequence[Sequence[Any]], events: Any) -> tuple[dict[str
     if order is not None:
         found["order_by"] = "^.at"
     found["drop_repeats"] = {"list": [spell("@", (name,)) for name in names]}
-    return found, [_messages(run, place, reply, names) for run in runs]
+    beside = None if aside is None else {spell("^^", aside[0]): aside[1]}
+    return Histories(found, [_messages(run, place, reply, names) for run in runs], beside)
+
+
+def _aside(runs: Sequence[Sequence[Any]], place: Place) -> tuple[Place, Any] | None:
+    """The place and the value that all requests beside the talk have, and none of it: those of which no other request
+    holds a message."""
+    beside: list[dict[Place, Any]] = []
+    within: list[dict[Place, Any]] = []
+    for run in runs:
+        known = [{canonical(message) for message in _list(request, place)} for request in run]
+        for i, mine in enumerate(known):
+            others = set[str]().union(*(one for k, one in enumerate(known) if k != i))
+            said = ((tuple(s for s in at if isinstance(s, str)), len(at), v) for at, v in leaves(run[i]))
+            values: dict[Place, Any] = {at: v for at, n, v in said if len(at) == n and type(v) in (str, int)}
+            (within if mine & others or len(known) == 1 else beside).append(values)
+    if not 1 < len(beside) < LEAST_MORE * len(within):
+        return None
+    same = [(at, value) for at, value in beside[0].items() if all(one.get(at) == value for one in beside)]
+    telling = [(at, value) for at, value in same if not any(one.get(at) == value for one in within)]
+    return min(telling, key=lambda one: (not isinstance(one[1], str), len(one[0]), one[0]), default=None)
 
 
 def _growing(runs: Sequence[Sequence[Any]]) -> Place | None:
@@ -126,11 +162,14 @@ def _at(value: Any, place: Place) -> Any:
 
 def _messages(run: Sequence[Any], place: Place, reply: Place | None, names: Sequence[str]) -> list[Any]:
     """What the spec makes of a run: every message when it is first there."""
-    seen: dict[str, Any] = {}
+    seen: dict[tuple[str, int], Any] = {}
     for request in run:
+        times: Counter[str] = Counter()
         said = _at(request, reply) if reply is not None else None
         replied = [{name: said[name] for name in names if name in said}] if isinstance(said, dict) else []
         for message in (*_list(request, place), *replied):
             if isinstance(message, dict):
-                seen.setdefault(canonical([message.get(name) for name in names]), message)
+                key = canonical([message.get(name) for name in names])
+                times[key] += 1
+                seen.setdefault((key, times[key]), message)
     return list(seen.values())

@@ -22,7 +22,8 @@ SCHEMA = "prefixguard/adapter/v1"
 class Layout:
     """A way to find runs and events. container, events: of the spec. events_of: raw events of the runs that are looked
     at, as rules see them. prior: the higher, the sooner it is tried. why: a sentence. backwards: share of neighbouring
-    events whose times are in the other order, where sorting would mend it."""
+    events whose times are in the other order, where sorting would mend it. aside: what holds for events that are no
+    part of the run."""
 
     container: dict[str, Any]
     events: Any
@@ -31,6 +32,7 @@ class Layout:
     events_of: list[list[Any]] = field(default_factory=list)
     share: float = 0.0
     backwards: float = 0.0
+    aside: Mapping[str, Any] | None = None
     _node: Node | None = field(default=None, init=False)
 
     def spec(self, rules: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from prefixguard.induce.search.groupings import grouped
 from prefixguard.induce.search.layout import Layout, open_layout
 from prefixguard.induce.search.places import Place, spell
 from prefixguard.induce.search.surveys import ListPlace, documents_of, surveyed
-from prefixguard.induce.search.wider import decoded, ordered, talks, wider
+from prefixguard.induce.search.wider import decoded, ordered, talks, unfolded, wider
 
 #: Layouts that families are asked about, and those that are tried with what stands beside their events.
 MOST_LAYOUTS, _MOST_WIDER = 14, 6
@@ -35,7 +35,9 @@ def layouts(evidence: Evidence) -> list[Layout]:
             if open_layout(layout, evidence):
                 out.setdefault(layout.sight, layout)
         for layout in list(out.values())[:_MOST_WIDER]:
-            for wide in (*wider(layout, evidence), *decoded(layout), *ordered(layout)):
+            in_order = list(ordered(layout))
+            inner = [one for by in in_order or [layout] for one in unfolded(by)]
+            for wide in (*wider(layout, evidence), *decoded(layout), *in_order, *inner):
                 if wide.events_of or open_layout(wide, evidence):
                     out.setdefault(wide.sight, wide)
         for layout in list(out.values()):

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -59,12 +59,14 @@ _DEEPEST = 24
 LONGEST_LOG = 200_000
 #: Arguments longer than this count as text: a history that is given to a model is none.
 _LONG = 400
-#: Arguments longer than this are no part of what is said beside the call.
+#: Shorter arguments may stand by chance in what is said or seen beside the call.
 _SHORT = 20
 #: Share of its words that runs of one document may have in common: the same task, tried again.
 _ALIKE = 0.25
 #: A text of this many words in this share of the runs is a prompt: no news, whether it is read or not.
 LONG_PROMPT, PROMPTED = 20, 0.2
+#: Words in a row that two texts share where one is part of the other, and the share of such from which on it is.
+_TOGETHER, _COMPOSED = 6, 0.5
 #: What making and preparing a candidate costs, see `Evidence.work`.
 _MAKING = 10.0
 
@@ -207,7 +209,6 @@ def said(
     of its lines do not."""
     key = ("said", id(value), most, is_log)
     if key not in evidence.cache:
-        counts: Counter[str] = Counter()
         seen: dict[int, Sequence[str]] = {}
         is_text = is_log and isinstance(value, dict) and value.keys() >= {"text", "body", "section"}
         for text in _texts(value["body"] if is_text else value, most):
@@ -217,10 +218,28 @@ def said(
             if is_log:
                 found = [word for word in _WORD.findall(text[:LONGEST_LOG].lower()) if not word.isdigit()]
             seen[hash(text)] = found
-            counts.update(found)
-        evidence.cache[key] = counts, seen, value
+        news = seen.values() if is_log else _news(seen.values())
+        evidence.cache[key] = Counter(word for found in news for word in found), seen, value
     ready: tuple[Counter[str], dict[int, Sequence[str]], Any] = evidence.cache[key]
     return ready[:2]
+
+
+def _news(texts: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
+    """Words of texts that no shorter ones say: of a text that is put together from others, as a prompt with all of the
+    talk so far or a reply with the call in it, only what is new."""
+    known: set[int] = set()
+    for found in sorted(texts, key=len):
+        runs = [hash(found[i : i + _TOGETHER]) for i in range(max(1, len(found) - _TOGETHER + 1))]
+        again = [run in known for run in runs]
+        known.update(runs)
+        if sum(again) < _COMPOSED * len(again):
+            yield found
+            continue
+        told = [False] * len(found)
+        for i, is_known in enumerate(again):
+            if is_known:
+                told[i : i + _TOGETHER] = [True] * min(_TOGETHER, len(found) - i)
+        yield [word for word, is_told in zip(found, told, strict=True) if not is_told]
 
 
 def said_by(
@@ -230,21 +249,17 @@ def said_by(
     four and more inside an event, and nowhere before: high where the events are runs."""
     key = ("events", id(run), canonical(json.loads(adapter.to_bytes())["events"]), most)
     if key not in evidence.cache:
-        counts: Counter[str] = Counter()
-        seen: set[int] = set()
-        deep = 0
+        seen: dict[int, tuple[bool, Sequence[str]]] = {}
         source = adapter.program.events
         if source.levels:
             events = [inner for event in events for inner, *_ in expand(source, copy(run.scope), event)]
         events = [opened(event, source) for event in events]
         placed = [one for event in events for one in _placed_texts(event, most)]
         for is_deep, text in sorted(placed, key=lambda one: one[0]):  # what stands outside lists is no list's
-            if hash(text) not in seen:
-                seen.add(hash(text))
-                found = words(text)
-                counts.update(found)
-                deep += is_deep * len(found)
-        evidence.cache[key] = counts, deep / max(1, counts.total())
+            seen.setdefault(hash(text), (is_deep, words(text)))
+        counts = Counter(word for found in _news([found for _, found in seen.values()]) for word in found)
+        deep = sum(len(found) for is_deep, found in seen.values() if is_deep)
+        evidence.cache[key] = counts, deep / max(1, sum(len(found) for _, found in seen.values()))
     ready: tuple[Counter[str], float] = evidence.cache[key]
     return ready
 
@@ -329,7 +344,9 @@ def _terms(read: Sequence[_RunReading]) -> dict[str, float]:
         seen: set[int] = set()
         for record in one.records:
             (told if len(record.arguments) > _LONG else given).update(words(record.arguments))
-            if len(record.arguments) > _SHORT and record.arguments in record.action:
+            if len(record.arguments) > _SHORT and (
+                record.arguments in record.action or record.arguments in record.observation
+            ):  # what says the call is said with it, and was not seen before it
                 told.update(words(record.arguments))
             same = hash((record.tool, record.arguments, record.result))
             for name in ("observation", "action", "result"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,6 +30,8 @@ BROKEN = frozenset(
 _OF_MACHINES = 1.5
 #: Kinds of failure that have no known word, beside words of success.
 MOST_ENDS = 3
+#: How words are denied, in the languages of most products.
+_NO = "not no non un nicht kein keine niet ikke inte pas não не 未 不 没有".split()  # noqa: SIM905
 _WON = ("success", "succeeded", "passed", "pass", "resolved", "solved", "correct", "completed", "true")
 _LOST = ("failure", "failed", "fail", "unresolved", "unsolved", "incorrect", "error", "wrong", "false")
 #: Signs that stand for words, and the letters of a grader.
@@ -134,6 +136,7 @@ def _texts(values: Sequence[Any]) -> list[SidesForm]:
     open_ = {word for word in counts if is_undecided(word)}
     broken = {word for word in counts if BROKEN & set(words(word))}
     signs = {w: letters.get(w, _MARKS.get(w.strip(), 0 if w in open_ else polarity(w))) for w in counts}
+    signs |= {w: side for w in counts if not signs[w] and (side := _opposed(w, counts))}
     clear = {sign for word, sign in signs.items() if sign and word not in broken}
     unknown = sorted(w for w in counts if not signs[w] and w not in open_ | broken and w not in letters)
     if clear == {1, -1} or (clear == {1} and unknown):
@@ -157,6 +160,16 @@ def _texts(values: Sequence[Any]) -> list[SidesForm]:
             told = "two values, neither a known word"
             found.append(_of_signs("string", values, {good: 1, bad: -1}, -1.0, told, True))
     return found
+
+
+def _opposed(word: str, others: Iterable[str]) -> int:
+    """Of a word of any language: 1 where one of the others denies it, -1 where it denies one of them."""
+    return sum(_denies(other, word) - _denies(word, other) for other in others)
+
+
+def _denies(one: str, other: str) -> bool:
+    one, other = one.casefold().strip(), other.casefold().strip()
+    return any(one == f"{no}{sign}{other}" for no in _NO for sign in ("", " ", "_", "-"))
 
 
 def _of_signs(

@@ -38,6 +38,8 @@ REPETITION = (
     r"^(.+?)(?:__[0-9A-Za-z]+|[._-](?:run|try|trial|attempt|rep|seed|r|s|t)?[._-]?(?:[0-9a-f]{6,}|[0-9]{1,3}))$"
 )
 
+_UUID = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+
 
 def columns_of(runs: Sequence[SeenRun], spec: Mapping[str, Any]) -> list[Values]:
     """Columns of the places of the runs, of the documents that hold them, of their keys and files, and of events."""
@@ -79,7 +81,7 @@ def _file_columns(runs: Sequence[SeenRun]) -> Iterator[Values]:
     specs = [{"file": "stem"}, {"file": "parent"}, {"file": "name", "re": "^([^.]+)\\."}]
     specs += [{"file": "path", "re": f"([^/]+){above}/[^/]+$"} for above in ("/[^/]+", "/[^/]+/[^/]+")]
     specs += [{"file": "stem", "re": REPETITION}, {"file": "parent", "re": REPETITION}]
-    pieces = [{"file": "stem", "re": pattern} for pattern in ("[_.-]([^_.-]+)$", "^([^_.-]+)[_.-]")]
+    pieces = [{"file": "stem", "re": pattern} for pattern in ("[_.-]([^_.-]+)$", "^([^_.-]+)[_.-]", _UUID)]
     for spec in (*specs, *pieces):
         column = Values(spec, "", read_value(spec, runs), "piece" if spec in pieces else "file")
         if len(set(column.there)) > 1 and (spec not in pieces or column.coverage >= 0.8):
@@ -88,7 +90,7 @@ def _file_columns(runs: Sequence[SeenRun]) -> Iterator[Values]:
 
 def _event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], events: Any) -> Iterator[Values]:
     """Fields that one event of a run has, and fields that all of its events have alike."""
-    is_plain = isinstance(events, str) or (isinstance(events, dict) and ("path" in events or "at" in _order(events)))
+    is_plain = isinstance(events, str) or "path" in events or "at" in _order(events) or _is_unfolded(events)
     if not is_plain or len(skip) != 1 or None in skip[0]:
         return
     base = spelled("$", skip[0])
@@ -108,8 +110,8 @@ def _event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], events: Any) 
         values = tuple(by_run[i][-1][1] if i in by_run else MISSING for i in range(len(runs)))
         name = name_of("@", place)
         if sum(len(said) == 1 for said in by_run.values()) < 0.95 * len(by_run):
-            whole = all(len(said) >= min(2 * ENDS, ends[i] + 1) for i, said in by_run.items())
-            if whole and all(len({repr(value) for _, value in said}) == 1 for said in by_run.values()):
+            first_one = all(said[0][0] == 0 for said in by_run.values())
+            if first_one and all(len({repr(value) for _, value in said}) == 1 for said in by_run.values()):
                 yield Values(value_at(f"{base}[0]", place), name, values, "every", place)
             for end in (0, -1):
                 at_end = {i: said[end][1] for i, said in by_run.items() if said[end][0] == (ends[i] if end else 0)}
@@ -129,11 +131,19 @@ def _event_columns(runs: Sequence[SeenRun], skip: Sequence[Place], events: Any) 
             yield Values(spec, name, values, near, place)
 
 
+def _is_unfolded(events: Any) -> bool:
+    """Do events stand in lists that the elements hold as the JSON of a text?"""
+    last = events.get("flatten", [""])[-1] if isinstance(events, dict) else ""
+    return isinstance(last, dict) and "json" in last
+
+
 def _order(events: Any) -> Mapping[str, str]:
     """at: the path of what the elements of the list that the spec names are ordered by; empty where they are not."""
     at = events.get("order_by") if isinstance(events, dict) else None
     if at == "^.at":
         at = next((one["object"]["at"] for one in events["flatten"][1].get("list", ())), None)
+    elif _is_unfolded(events) and isinstance(at, str):
+        at = "@" + at[1:]
     return {"at": at} if isinstance(at, str) and at.startswith("@.") else {}
 
 

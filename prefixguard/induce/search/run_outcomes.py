@@ -55,7 +55,8 @@ def outcomes_of(
             continue
         values = tuple(None if value == "" or isinstance(value, list | dict) else value for value in column.values)
         named = _outcome_name(column.name)
-        for form in forms_of(values, column.name, success, marks):
+        mine = [mark for mark in marks if _beside(mark[1], column.spec)]
+        for form in forms_of(values, column.name, success, mine or marks):
             odds = form.odds + named + _outcome_odds(column, form.sides, runs, tasks)
             told = (form.odds >= _TELLING and not form.assumed) or named >= 1.5
             is_word = speak and (not column.name or says_something(column.name))
@@ -72,6 +73,14 @@ def outcomes_of(
     seconds = Counter(one.says for one in found if {1, -1} <= set(one.says))
     found = [replace(one, odds=one.odds + 0.3 * min(2, max(0, seconds[one.says] - 1))) for one in found]
     return ranked(found, _agree, 1.0 if speak else _UNNAMED)
+
+
+def _beside(one: Any, other: Any) -> bool:
+    """Do two values of the spec stand in one object?"""
+    single = [s["text"] if isinstance(s, dict) and "text" in s else s for s in (one, other)]
+    homes = [{**s, "path": s["path"].rpartition(".")[0]} if isinstance(s, dict) and isinstance(s.get("path"), str)
+             else s.rpartition(".")[0] if isinstance(s, str) else None for s in single]  # fmt: skip
+    return homes[0] is not None and homes[0] == homes[1]
 
 
 def _judged(guess: Weighed, sure: Sequence[Weighed]) -> bool:

@@ -3,6 +3,7 @@ messages of requests each once."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice, pairwise
 from typing import Any
@@ -12,13 +13,15 @@ from prefixguard.induce.search.columns import Node, is_time, opened_json
 from prefixguard.induce.search.evidence import Evidence
 from prefixguard.induce.search.histories import history_events
 from prefixguard.induce.search.layout import Layout
-from prefixguard.induce.search.places import spell
+from prefixguard.induce.search.places import Place, spell
 from prefixguard.lexicon import Meaning, affinity
-from prefixguard.stepview import Adapter
+from prefixguard.stepview import Adapter, canonical
 from prefixguard.stepview.reorder import sort_key
 
 #: Share of the events' text that a field of JSON must hold for being read as if it were no text.
 _PAYLOAD = 0.5
+#: Names above each other in JSON of a text, and names of one object, that are looked through.
+_REACH, _MOST_NAMES = 6, 60
 #: What tells how a run went is no event of it.
 _OF_NO_EVENT = (Meaning.OUTCOME, Meaning.MISTAKE, Meaning.HARNESS)
 
@@ -53,8 +56,8 @@ def talks(layout: Layout) -> Iterator[Layout]:
     found = history_events(layout.events_of, layout.events) if "group_by" in layout.container else None
     if found is not None and not layout.backwards:
         why = f"{layout.why}, each message once"
-        mine = Layout(layout.container, found[0], layout.prior + 0.5, why, share=layout.share)
-        mine.events_of = found[1]
+        mine = Layout(layout.container, found.events, layout.prior + 0.5, why, share=layout.share, aside=found.aside)
+        mine.events_of = found.messages
         yield mine
 
 
@@ -68,6 +71,39 @@ def decoded(layout: Layout) -> Iterator[Layout]:
             base = layout.events if isinstance(layout.events, dict) else {"path": layout.events}
             events, why = {**base, "decode": one.name}, f"{layout.why}, {one.name} opened"
             yield Layout(layout.container, events, layout.prior + 0.05, why, share=layout.share)
+
+
+def unfolded(layout: Layout) -> Iterator[Layout]:
+    """The layout with the elements of a list as its events that stands in the JSON of a text of each event so far: the
+    one with the most in it."""
+    base = layout.events if isinstance(layout.events, dict) else {"path": layout.events}
+    if not isinstance(base.get("path"), str) or set(base) - {"path", "order_by"}:
+        return
+    lists: Counter[tuple[str, Place]] = Counter()
+    held: dict[tuple[str, Place], dict[int, list[Any]]] = defaultdict(dict)
+    for one in layout.node().fields.values():
+        for i, text in one.values.items() if one.kind == "json" else ():
+            for place, value in _lists(opened_json(text), ()):
+                lists[one.name, place] += len(canonical(value))
+                held[one.name, place][i] = value
+    enough = [key for key, _ in lists.most_common() if len(held[key]) >= 0.5 * sum(map(len, layout.events_of))]
+    for name, place in enough[:1]:
+        order = {"order_by": "^" + base["order_by"][1:]} if str(base.get("order_by", ""))[:2] == "@." else {}
+        events = {"flatten": [base["path"], {"json": name, "path": f"{spell('$', place)}[*]"}], **order}
+        mine = Layout(layout.container, events, layout.prior + 0.05, f"{layout.why}, the list in {name}")
+        at = iter(range(sum(map(len, layout.events_of))))
+        mine.events_of = [[e for _ in run for e in held[name, place].get(next(at), ())] for run in layout.events_of]
+        mine.share = layout.share
+        yield mine
+
+
+def _lists(value: Any, place: Place) -> Iterator[tuple[Place, list[Any]]]:
+    """Lists of objects, some of them of several, in an object."""
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        yield place, value
+    elif isinstance(value, dict) and len(place) < _REACH:
+        for name, inner in islice(value.items(), _MOST_NAMES):
+            yield from _lists(inner, (*place, name))
 
 
 def _key_after(last: Any, value: Any) -> Any:

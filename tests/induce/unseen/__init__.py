@@ -2,8 +2,8 @@
 
 `FORMATS[name].write(folder, seed, runs)` writes sample files below the folder and gives a Truth for each run. Same seed,
 same files. One of each of fifteen pairs, drawn by a coin (random.Random(771_204)) before any was written.
-The twelve of `products_*` came later, from somebody who had seen neither the search nor the others; so did the six of
-`agents_*`, from another one, who wrote six more that nobody who works on induction looks into.
+The twelve of `products_*` came later, from somebody who had seen neither the search nor the others; so did the
+twelve of `agents_*`, from another one; six of these were looked at long after the others.
 `python -m unseen [seed]` checks every format. What the fields of Truth mean: `unseen.truth`.
 """
 

@@ -177,3 +177,80 @@ def mlflow_traces(folder: Path, seed: int, runs: int) -> list[Truth]:
     put(folder / "metrics.json", {"correctness/mean": round(share, 3), "safety/mean": 1.0, "run_id": hexes(rng, 32)}, indent=2)
     put(folder / "MLmodel", "artifact_path: agent\nflavors:\n  langchain:\n    langchain_version: 0.3.27\nmlflow_version: 3.4.0\n")
     return truths
+
+
+@unseen("spans", ("activities are the calls (scheduled, then completed or failed by scheduledEventId), but invoke_model_activity is the model itself: its result has what the agent thought or said", "events.activityTaskScheduledEventAttributes.activityType.name"),
+        ("resolution in the result of the completed workflow: resolved or escalated; timed out or terminated ones have none", "events.workflowExecutionCompletedEventAttributes.result.resolution"))  # fmt: skip
+def temporal_histories(folder: Path, seed: int, runs: int) -> list[Truth]:
+    """Like `temporal workflow show --output json` of agents that run as Temporal workflows (OpenAI Agents plugin).
+
+    Traps: a call's result is in a later event that names the scheduled event's id (parallel activities end in another
+    order), started events and workflow tasks are mere bookkeeping; attempts and lastFailure tell of retries that are no
+    calls; model calls are activities too, with the function calls repeated; the workflow's COMPLETED is no verdict, the
+    resolution in its result is; timed out and terminated workflows are unknown. Run ids are in the file's name and in
+    the first event only.
+    """
+    rng, clock = random.Random(f"temporal_histories/{seed}"), Clock(f"temporal_histories/{seed}")
+    truths: list[Truth] = []
+    for episode in episodes(seed, runs, "ops", parallel=True, unknown=2):
+        run, workflow = _uuid(rng), f"incident-{episode.task_id}"
+        events: list[dict] = []
+        activity = 0
+
+        def add(kind: str, key: str, events: list[dict] = events, **values: Any) -> str:
+            number = str(len(events) + 1)
+            events.append({"eventId": number, "eventTime": clock.tick().isoformat(timespec="microseconds").replace("+00:00", "Z"), "eventType": f"EVENT_TYPE_{kind}", "taskId": str(1_048_576 + len(events)), f"{key}EventAttributes": values})
+            return number
+
+        def decide(add=add) -> str:
+            scheduled = add("WORKFLOW_TASK_SCHEDULED", "workflowTaskScheduled", taskQueue={"name": "incidents", "kind": "TASK_QUEUE_KIND_NORMAL"}, startToCloseTimeout="10s", attempt=1)
+            started = add("WORKFLOW_TASK_STARTED", "workflowTaskStarted", scheduledEventId=scheduled, identity="1@worker-5c", requestId=_uuid(rng))
+            return add("WORKFLOW_TASK_COMPLETED", "workflowTaskCompleted", scheduledEventId=scheduled, startedEventId=started, identity="1@worker-5c")
+
+        def plan(name: str, given: dict, task: str, add=add) -> str:
+            nonlocal activity
+            activity += 1
+            return add("ACTIVITY_TASK_SCHEDULED", "activityTaskScheduled", activityId=str(activity), activityType={"name": name}, taskQueue={"name": "incidents", "kind": "TASK_QUEUE_KIND_NORMAL"}, input=[given], startToCloseTimeout="60s", workflowTaskCompletedEventId=task, retryPolicy={"initialInterval": "1s", "backoffCoefficient": 2, "maximumAttempts": 3})
+
+        def end(scheduled: str, result: Any, failed: bool = False, add=add) -> None:
+            attempt = 3 if failed else rng.choice([1, 1, 1, 1, 2])
+            more = {"lastFailure": {"message": "worker heartbeat lost", "source": "Server", "timeoutFailureInfo": {"timeoutType": "TIMEOUT_TYPE_HEARTBEAT"}}} if attempt == 2 else {}
+            started = add("ACTIVITY_TASK_STARTED", "activityTaskStarted", scheduledEventId=scheduled, identity="1@worker-5c", requestId=_uuid(rng), attempt=attempt, **more)
+            if failed:
+                failure = {"message": result, "source": "PythonSDK", "applicationFailureInfo": {"type": "ToolError"}}
+                add("ACTIVITY_TASK_FAILED", "activityTaskFailed", failure=failure, scheduledEventId=scheduled, startedEventId=started, identity="1@worker-5c", retryState="RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED")
+            else:
+                add("ACTIVITY_TASK_COMPLETED", "activityTaskCompleted", result=[result], scheduledEventId=scheduled, startedEventId=started, identity="1@worker-5c")
+
+        add("WORKFLOW_EXECUTION_STARTED", "workflowExecutionStarted", workflowType={"name": "IncidentAgentWorkflow"}, taskQueue={"name": "incidents", "kind": "TASK_QUEUE_KIND_NORMAL"}, input=[{"alert": episode.task}],
+            workflowExecutionTimeout="3600s", originalExecutionRunId=run, identity="alertmanager@ops", firstExecutionRunId=run, attempt=1, workflowId=workflow)  # fmt: skip
+        reply = ""
+        size = 1
+        for turn in episode.turns:
+            task = decide()
+            model = plan("invoke_model_activity", {"model_name": "gpt-4.1", "system_instructions": episode.system, "input_items": size}, task)
+            output: list[dict] = []
+            if turn.text:
+                output.append({"type": "message", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": turn.text, "annotations": []}]})
+            output += [{"type": "function_call", "call_id": "call_" + hexes(rng, 20), "name": call.tool, "arguments": _dumped(call.args), "status": "completed"} for call in turn.calls]
+            size += len(output) + len(turn.calls)
+            end(model, {"output": output, "usage": {"requests": 1, "input_tokens": rng.randint(300, 5000), "output_tokens": rng.randint(20, 300)}, "response_id": "resp_" + hexes(rng, 24)})
+            task = decide()
+            if not turn.calls:
+                reply = turn.text
+                continue
+            planned = [(plan(call.tool, call.args, task), call) for call in turn.calls]
+            rng.shuffle(planned)
+            for scheduled, call in planned:
+                end(scheduled, call.result, call.error)
+        if episode.outcome != "unknown":
+            add("WORKFLOW_EXECUTION_COMPLETED", "workflowExecutionCompleted", result=[{"final_output": reply, "resolution": "resolved" if episode.ok else "escalated", "turns": len(episode.turns)}], workflowTaskCompletedEventId=str(len(events)))
+        elif rng.random() < 0.5:
+            add("WORKFLOW_EXECUTION_TIMED_OUT", "workflowExecutionTimedOut", retryState="RETRY_STATE_RETRY_POLICY_NOT_SET")
+        else:
+            add("WORKFLOW_EXECUTION_TERMINATED", "workflowExecutionTerminated", reason="namespace failover", identity="ops-cli")
+        stem = f"histories/{workflow}_{run}.json"
+        put(folder / stem, {"events": events}, indent=2)
+        truths.append(Truth(run, stem, episode.task, episode.outcome, steps_of(episode), episode.task_id))
+    put(folder / "dump.sh", "#!/bin/sh\nfor w in $(temporal workflow list --query 'WorkflowType=\"IncidentAgentWorkflow\"' --output jsonl | jq -r .execution.workflowId); do\n  temporal workflow show --workflow-id $w --output json > histories/$w.json\ndone\n")
+    return truths

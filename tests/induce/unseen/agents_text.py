@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
 
 from unseen.truth import Clock, Truth, episodes, hexes, put, steps_of, unseen
 
@@ -61,3 +63,47 @@ def crewai_console(folder: Path, seed: int, runs: int) -> list[Truth]:
     put(folder / "README.md", "# care_crew\n\nStart with `crewai run | tee -a logs/care_crew.log`. The reviewer marks each kickoff in `scores.csv`:\n`quality` from 0 to 10, where **7.0 or better is accepted**; `style` is for information only.\n")
     put(folder / "config/agents.yaml", f"care:\n  role: >\n    {role}\n  goal: >\n    Solve the customer's case\n  backstory: >\n    You know the shop's rules by heart.\n")
     return truths
+
+
+@unseen("text", ("a line with > is the user, ⏺ is Claude's words or a call name(arguments), ⎿ below it is the call's result", r"^⏺ (\w+)\((.*)\)$"),
+        ("reports/<same name>.xml is the test report: no failures and no errors is good", "reports/*.xml:testsuite failures"))  # fmt: skip
+def claude_exports(folder: Path, seed: int, runs: int) -> list[Truth]:
+    """Like Claude Code's /export transcripts as plain text, one file for each conversation; its name is the run's id.
+
+    Traps: arguments are no JSON (key: value pairs between the brackets: the truth has them as a bare string), results are
+    indented below their call, of which the first line follows the sign; lines of working time beside; outcome only from
+    a JUnit report of the same name; a conversation that broke with an API error has no report: unknown.
+    """
+    rng, clock = random.Random(f"claude_exports/{seed}"), Clock(f"claude_exports/{seed}")
+    truths: list[Truth] = []
+    for episode in episodes(seed, runs, "coding", dialogue=True, parallel=True, unknown=2):
+        day = clock.tick(9000)
+        stem = f"{day:%Y-%m-%d-%H%M%S}-{episode.task_id}"
+        out = [_box("", ["✻ Welcome to Claude Code!", "", "  /help for help, /status for your current setup", "", "  cwd: /srv/checkout"], 54), f"> {episode.task}"]
+        for turn in episode.turns:
+            if turn.who == "user":
+                out += [f"✻ {rng.choice(['Brewed', 'Churned', 'Cooked', 'Worked'])} for {rng.randint(3, 59)}s", f"> {turn.text}"]
+                continue
+            if turn.text:
+                out.append(f"⏺ {turn.text}")
+            for call in turn.calls:
+                result = call.result.replace("\n", "\n     ")
+                out.append(f"⏺ {call.tool}({_pairs(call.args)})\n  ⎿  {result}")
+        if episode.outcome == "unknown":
+            out.append("  ⎿  API Error (529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}) · Retrying in 39 seconds… (attempt 10/10)")
+        else:
+            tests = rng.randint(5, 30)
+            failed = 0 if episode.ok else rng.randint(1, 4)
+            broken = 0 if episode.ok else rng.randint(0, 1)
+            cases = [f'    <testcase classname="tests.test_suite" name="test_{place}" time="{rng.uniform(0, 1):.3f}">' + ('<failure message="AssertionError">' + escape("assert left == right") + "</failure>" if place < failed else "") + "</testcase>" for place in range(tests)]
+            suite = f'  <testsuite name="pytest" errors="{broken}" failures="{failed}" skipped="0" tests="{tests}" time="{rng.uniform(1, 60):.3f}" timestamp="{clock.iso()}" hostname={quoteattr("ci-" + hexes(rng, 4))}>'
+            put(folder / f"reports/{stem}.xml", "\n".join(['<?xml version="1.0" encoding="utf-8"?>', "<testsuites>", suite, *cases, "  </testsuite>", "</testsuites>"]) + "\n")
+        put(folder / f"transcripts/{stem}.txt", "\n\n".join(out) + "\n")
+        steps = [step._replace(arguments={"": _pairs(step.arguments)}) if step.kind == "call" and step.arguments is not None else step for step in steps_of(episode, errors=False)]
+        truths.append(Truth(stem, f"transcripts/{stem}.txt", episode.task, episode.outcome, steps, episode.task_id))
+    put(folder / "CLAUDE.md", "# Rules\n\n- Run the tests before you finish.\n- Keep public names.\n")
+    return truths
+
+
+def _pairs(args: dict[str, Any]) -> str:
+    return ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in args.items())

@@ -24,6 +24,8 @@ from prefixguard.lexicon import words
 
 #: Calls below this worth are none; of this one they are: what tells two such forms apart is how many events hold one.
 LEAST_WORTH, _SURE = 0.75, 1.2
+#: For leaving out what only says again; texts of this many characters, and kinds with this many, are compared.
+_MIRRORED, _LONG, _FEW_TEXTS = 1.5, 12, 3
 #: Elements of a list that are compared with calls.
 _MOST_TOLD = 200
 _PARTS = {Part.SAY: "agent", Part.USER: "user", Part.RESULT: "result", Part.CALL: "call", Part.SYSTEM: "skip",
@@ -201,6 +203,25 @@ def score(kinds: Sequence[EventKind], layout: Layout, evidence: Evidence) -> Non
             parts["skip"] += 1.0
         parts["skip"] += _repeats(kind)
         kind.parts = parts
+    for kind in _mirrors(kinds):
+        kind.parts["skip"] += _MIRRORED
+
+
+def _mirrors(kinds: Sequence[EventKind]) -> Iterator[EventKind]:
+    """Kinds that only say what others say, word for word: a log's copy of a message. Of two that say the same the one
+    of which less is known."""
+    said = {id(kind): {v.strip() for t in kind.texts for v in t.values if isinstance(v, str) and len(v) >= _LONG}
+            for kind in kinds}  # fmt: skip
+    left = dict(said)
+    for kind in sorted(kinds, key=lambda kind: max(kind.parts.values())):
+        first = kind.texts[0].values if kind.texts else ()
+        mine = {v.strip() for v in first if isinstance(v, str) and len(v) >= _LONG}
+        others = set[str]().union(*(texts for one, texts in left.items() if one != id(kind)))
+        is_speech = not kind.calls and kind.answers is None and not kind.results
+        again = len(mine) >= max(_FEW_TEXTS, 0.5 * len(first)) and len(mine & others) >= 0.9 * len(mine)
+        if is_speech and again:
+            del left[id(kind)]
+            yield kind
 
 
 def _repeats(kind: EventKind) -> float:

@@ -16,8 +16,11 @@ from prefixguard.induce.search.forms import (
     texts_of,
     together,
 )
+from prefixguard.induce.search.places import spell
 from prefixguard.lexicon import Meaning, affinity
 
+#: Names beside those of the texts of what came back, such as a status.
+_MORE = 2
 Rule = dict[str, Any]
 
 
@@ -117,7 +120,7 @@ def _step(form: CallForm, when: Mapping[str, Any], texts: Sequence[TextForm]) ->
     if form.made is not None:
         rule["call_id"] = form.made.name
     elif back:
-        rule |= {"emit": "step", "result": together(back)}
+        rule |= {"emit": "step", "result": _as_one(form.node, back)}
     return _if(when, rule)
 
 
@@ -175,7 +178,7 @@ def _call(
     if results and not kind.results and form.test is None:
         rule["emit"] = "step"
         rule.pop("call_id", None)
-        rule["result"] = together(complement(sorted(results, key=lambda t: -t.mass))[:3])
+        rule["result"] = _as_one(form.node, complement(sorted(results, key=lambda t: -t.mass))[:3])
     if own:
         if form.back is not None:
             rule |= {"emit": "step", "result": form.back}
@@ -225,4 +228,16 @@ def _result_text(node: Node, texts: Sequence[TextForm]) -> Any:
     forms = complement([*forms, *objects_of(node)])[:4]
     if not forms:
         return {"text": "@"}
+    return _as_one(node, forms)
+
+
+def _as_one(node: Node, forms: Sequence[TextForm]) -> Any:
+    """One value of what came back, of which an element has one. An object that holds no more than these texts, and a
+    word beside them, is read as it is: under which of its names a text stands tells something."""
+    places = [t.place for t in forms if t.inner is None]
+    same = [len(set(steps)) == 1 for steps in zip(*places, strict=False)]
+    home = places[0][: [*same, False].index(False)] if 1 < len(places) == len(forms) else ()
+    inside = {place[len(home)] for place in node.fields if place[: len(home)] == home and len(place) > len(home)}
+    if home and len(inside) <= len(forms) + _MORE:
+        return {"text": spell("@", home)}
     return together(forms)

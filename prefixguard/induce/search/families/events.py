@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from prefixguard.induce.search.columns import MOST_KINDS, KindSplit, Node, by_type, kinds_of
+from prefixguard.induce.search.columns import MOST_KINDS, PARTS, KindSplit, Node, by_type, kinds_of
 from prefixguard.induce.search.evidence import Candidate, Evidence
 from prefixguard.induce.search.families.event_kinds import LEAST_WORTH, EventKind, hear, kind_of, meet, score
 from prefixguard.induce.search.families.event_rules import Rule, readings_of
@@ -21,6 +21,8 @@ from prefixguard.stepview import canonical
 
 #: Ways to tell kinds apart that are tried; second guesses of a split.
 _MOST_SPLITS, _MOST_GUESSES = 3, 4
+#: Speakers that kinds of kinds of kinds may have.
+_MOST_SPEAKERS = 4
 #: Kinds with names that say nothing, from which on they are a team.
 _LEAST_TEAM = 3
 
@@ -34,8 +36,11 @@ def propose(evidence: Evidence) -> Iterator[Iterator[Candidate]]:
 
 def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
     node = layout.node()
-    splits: list[KindSplit | None] = list(kinds_of(node)[:_MOST_SPLITS])
-    splits += [deep for split in splits if split is not None and (deep := _finer(split, evidence.names)) is not None]
+    known = kinds_of(node)
+    inside = [split for split in known if split.by == PARTS]
+    splits: list[KindSplit | None] = [*inside, *[split for split in known if split.by != PARTS][:_MOST_SPLITS]]
+    deeper = [deep for split in splits if split is not None and (deep := _finer(split, evidence.names)) is not None]
+    splits += [*deeper, *(most for split in deeper if (most := _finer(split, evidence.names, False)) is not None)]
     pooled = [one for split in splits if split is not None for one in (_pooled(split), split) if one is not None]
     for split in [*pooled, None]:
         nodes = [part for one in (split.nodes if split is not None else [node]) for part in by_type(one)]
@@ -45,17 +50,18 @@ def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
             yield Candidate(spec, "events", layout.likely, why, blocks)
 
 
-def _finer(split: KindSplit, names: bool) -> KindSplit | None:
-    """The split with those of its kinds divided once more that have two speakers, or two sets of keys; None where none
-    has. What names the tool of calls tells no kinds."""
+def _finer(split: KindSplit, names: bool, keys: bool = True) -> KindSplit | None:
+    """The split with those of its kinds divided once more that have two speakers, or with `keys` two sets of keys; None
+    where none has. Without, few speakers count. What names the tool of calls tells no kinds."""
     nodes: list[Node] = []
     by = split.by
     for node in split.nodes:
         tools = {form.tool for form in calls_of(node, names) if form.worth >= LEAST_WORTH
                  and isinstance(form.tool, str)}  # fmt: skip
         inner = [one for one in kinds_of(node) if one.by not in tools][:1] if len(node.elements) >= 4 else []
+        inner = [k for k in inner if keys or len(k.nodes) <= _MOST_SPEAKERS]
         speakers = names and any(len({p[0] for one in k.nodes if (p := part_of(one.label))}) >= 2 for k in inner)
-        if inner and (speakers or inner[0].gain >= 0.6) and not inner[0].by.startswith("keys"):
+        if inner and (speakers or (keys and inner[0].gain >= 0.6)) and not inner[0].by.startswith("keys"):
             nodes += inner[0].nodes
             by = f"{split.by} and {inner[0].by}"
         else:
@@ -120,6 +126,8 @@ def _specs(layout: Layout, nodes: Sequence[Node], evidence: Evidence) -> Iterato
 def _spec(layout: Layout, kinds: Sequence[EventKind], parts: Sequence[str]) -> tuple[dict[str, Any], Blocks]:
     more_parts = ("says", "thinks") if any(kind.calls for kind in kinds) else ()
     blocks = tuple(readings_of(kind, part, more_parts) for kind, part in zip(kinds, parts, strict=True))
+    if layout.aside is not None:
+        blocks = ((({"when": dict(layout.aside), "emit": "skip"},),), *blocks)
     rules = [*(dict(rule) for block in blocks for rule in block[0]), {"emit": "skip"}]
     more: dict[str, Any] = {}
     joined = any(kind.answers or kind.results for kind in kinds)

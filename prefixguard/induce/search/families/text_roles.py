@@ -19,6 +19,8 @@ from prefixguard.stepview import MISSING
 #: How much a name speaks for a kind that calls, and for one that answers.
 _CALLS = {"call": 0.9, "agent": 0.4, "tool": 0.4, "thought": -0.6, "result": -1.0, "user": -1.0, "noise": -1.2}
 _ANSWERS = {"result": 0.6, "tool": 0.3, "user": -0.1, "agent": -0.3, "noise": -0.4, "call": -0.5, "thought": -0.6}
+#: The kind that calls says what it thinks, too, where it holds fewer calls than this; who speaks before it is another.
+_MOST_CALLS = 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,7 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
             begun.add(event.run)
         elif event.run not in begun:
             before[event.kind] += 1
+    talks = any(kinds.forms[kind] and kinds.forms[kind][0].share < _MOST_CALLS for kind in acting)
     per_run: Counter[str] = Counter(kind for kind, _ in {(event.kind, event.run) for event in kinds.events})
     runs = len({event.run for event in kinds.events})
     for kind, texts in kinds.bodies.items():
@@ -164,7 +167,9 @@ def _filled(kinds: Kinds, given: Mapping[str, str], forms: Mapping[str, SpokenCa
             roles[kind] = "noise"  # once a run, and always the same
         elif role in ("user", "thought", "noise"):
             roles[kind] = role
-        elif role in ("agent", "call") or (to_call >= 0.5 and prose >= 0.3):
+        elif role in ("agent", "call") or (
+            to_call >= 0.5 and prose >= 0.3 and not (talks and before[kind] >= 0.8 * runs)
+        ):
             roles[kind] = "agent"
         elif prose < 0.3 and before[kind] < 0.7 * n:
             roles[kind] = "noise" if prose < 0.15 and blank < 1 and n <= 1.2 * per_run[kind] else "agent"
