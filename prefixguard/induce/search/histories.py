@@ -80,22 +80,26 @@ def _aside(runs: Sequence[Sequence[Any]], place: Place) -> tuple[Place, Any] | N
 
 
 def _growing(runs: Sequence[Sequence[Any]]) -> Place | None:
-    """The list that grows from request to request, with the most in it."""
+    """The list that grows from request to request, with the most in it; a request between two of the talk may have
+    nothing of it."""
     on: Counter[Place] = Counter()
     more: Counter[Place] = Counter()
     both: Counter[Place] = Counter()
+    apart: Counter[Place] = Counter()
     size: Counter[Place] = Counter()
     for run in runs:
-        lists = [dict(_lists(request)) for request in run[:_MOST_REQUESTS]]
-        for one, two in pairwise(lists):
-            for place in one.keys() & two.keys():
-                a, b = one[place], two[place]
-                goes_on = len(a) <= len(b) and canonical(b[: len(a)]) == canonical(a)
-                both[place] += 1
-                on[place] += goes_on
-                more[place] += goes_on and len(a) < len(b)
+        lists = [{at: list(map(canonical, said)) for at, said in _lists(request)} for request in run[:_MOST_REQUESTS]]
+        for i, two in enumerate(lists[1:], 1):
+            for place, b in two.items():
+                known = [one[place] for one in lists[max(0, i - 2) : i] if place in one]
+                near = [a for a in known if set(a) & set(b)]
+                apart[place] += bool(known) and not near
+                both[place] += bool(near)
+                on[place] += any(b[: len(a)] == a for a in near)
+                more[place] += any(b[: len(a)] == a and len(a) < len(b) for a in near[-1:])
                 size[place] += len(b)
-    found = [p for p, n in both.items() if on[p] >= LEAST_ON * n and more[p] >= max(2, LEAST_MORE * n)]
+    found = [p for p, n in both.items() if apart[p] <= n
+             and on[p] >= LEAST_ON * n and more[p] >= max(2, LEAST_MORE * n)]  # fmt: skip
     return max(found, key=lambda place: (size[place], place), default=None)
 
 

@@ -66,7 +66,7 @@ _ALIKE = 0.25
 #: A text of this many words in this share of the runs is a prompt: no news, whether it is read or not.
 LONG_PROMPT, PROMPTED = 20, 0.2
 #: Words in a row that two texts share where one is part of the other, and the share of such from which on it is.
-_TOGETHER, _COMPOSED = 6, 0.5
+_TOGETHER, _COMPOSED = 4, 0.5
 #: What making and preparing a candidate costs, see `Evidence.work`.
 _MAKING = 10.0
 

@@ -70,6 +70,11 @@ def test_a_format_is_read_as_it_was(bench: Any, tmp_path: Path, name: str, seed:
         "helicone_requests",  # requests that hold all of the talk so far, newest first; a score on the last
         "autogen_bench",  # the verdict is a line of a log beside the run
         "dspy_evaluate",  # names that count; a mark that stands in a file of settings
+        "gateway_requests",  # a request beside the talk; what is said twice was said twice
+        "codex_rollouts",  # two layouts; events that mirror others; the run's id is a part of its file's name
+        "adk_sessions",  # a mark beside the score of one of two metrics; results under one of two names
+        "bedrock_agent",  # what a model got and wrote says again what others say; parts inside parts
+        "claude_exports",  # signs for words; reports of tests in XML
         "phoenix_sessions",  # a run is a session of several traces; calls and replies are repeated
     ],
 )
@@ -78,6 +83,14 @@ def test_a_products_format_is_read(bench: Any, tmp_path: Path, name: str) -> Non
     adapter = Adapter(propose_by_search(open_samples(tmp_path), name="unseen").spec)
     found = bench.figures_of(adapter, tmp_path, truth)
     assert min(found[figure] for figure in ("records", "tools", "results", "outcomes")) >= bench.READ, found
+
+
+def test_events_in_the_json_of_a_cell_are_read_in_the_order_of_their_rows(bench: Any, tmp_path: Path) -> None:
+    truth = bench.truth_of(bench.FORMATS["dialogflow_cx"].write(tmp_path, 4, 12))
+    spec = propose_by_search(open_samples(tmp_path), name="unseen").spec
+    assert spec["events"]["order_by"].startswith("^.") and "json" in spec["events"]["flatten"][1]
+    found = bench.figures_of(Adapter(spec), tmp_path, truth)
+    assert min(found[figure] for figure in ("records", "tools", "results")) >= bench.READ, found
 
 
 def test_an_unsure_reading_and_a_missing_outcome_are_questions(bench: Any, tmp_path: Path) -> None:
