@@ -90,7 +90,7 @@ def test_a_word_that_another_denies_is_the_good_one(pair: tuple[str, str]) -> No
 
 def test_requests_beside_the_talk_are_told_by_what_they_share() -> None:
     def request(said: list[str], reply: str, model: str) -> dict[str, Any]:
-        messages = [{"role": "au"[i % 2], "text": text} for i, text in enumerate(said)]
+        messages = [{"role": "ua"[i % 2], "text": text} for i, text in enumerate(said)]
         return {"model": model, "messages": messages, "reply": {"role": "a", "text": reply}}
 
     runs = []
