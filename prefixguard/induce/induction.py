@@ -7,6 +7,7 @@ Source: PrefixGuard 4.1: an adapter is induced once, offline, frozen before trai
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -110,8 +111,8 @@ def induce_adapter(
         success=VALUE: which value of the outcome is one (a number: at least that). The rest is inferred around it. May
         be repeated. Short: outcome, task, id, runs; and of steps role, tool, arguments, call_id, result, action.
     fragments : a .json with parts of the spec, as with hints. May be repeated.
-    sure : the least probability with which a question that nobody answers is decided, from 0 to 1; below it nothing is
-        frozen.
+    sure : the least probability with which a question that nobody answers is decided, from 0 to 1 (where the steps
+        are, the square root of it); below it nothing is frozen.
     waive : a leak that is harmless, or an overlap with the outcome, and why: PATH=REASON. It stands in the spec. May be
         repeated.
     labels: a file of outcomes beside the samples; they have the last word.
@@ -280,8 +281,10 @@ def check_adapter(
 
 
 def _is_open(choice: Choice, sure: float) -> bool:
-    """Is what was taken, be it nothing, less likely than asked for?"""
-    return choice.options[choice.taken].confidence < sure
+    """Is what was taken, be it nothing, less likely than asked for? All else rests on the
+    steps, so they must be surer: by the square root, 0.71 for 0.5."""
+    least = math.sqrt(sure) if choice.field == "events" else sure
+    return choice.options[choice.taken].confidence < least
 
 
 def question(choice: Choice) -> str:

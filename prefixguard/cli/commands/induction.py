@@ -62,7 +62,7 @@ def induce(
     NAME.draft.json, to be mended by hand and frozen with check-adapter --freeze. Samples are sent nowhere unless
     --model names an endpoint; likely secrets are masked. Exit codes: 0 the adapter is frozen, or a shipped one was
     taken; 1 a check failed or you said no; 2 bad input; 3 interrupted; 4 a question is open: nobody could be asked, and
-    no answer is likely enough (--sure).
+    no answer is likely enough (--sure; for the steps its square root).
 
     Examples:
 
