@@ -23,7 +23,7 @@ _ALIKE = 2
 LEAST_LOOKED_AT, MOST_LOOKED_AT = 16, 120
 #: Work of one search, see `Evidence.work`, half of it for looking at candidates. Work and not time, so that a slow or
 #: busy machine finds what a fast and idle one does.
-MOST_WORK = 8_000.0
+MOST_WORK = 10_000.0
 #: Processor time after which a search ends whatever it has found: for samples that are slow to make candidates of.
 MOST_SECONDS = 180.0
 #: Above this total the sides are as they are; and values that a field may have which tells who wrote a run down.
