@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -22,11 +22,12 @@ from prefixguard.induce.fragments import answers, completed, places_of_events, s
 from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for, write_draft
 from prefixguard.induce.golden import Golden, golden_samples
 from prefixguard.induce.model import Endpoint, ModelResult, propose_with_model
-from prefixguard.induce.proposal import Asker, Choice, Proposal, take_first
+from prefixguard.induce.proposal import Asker, Choice, Option, Proposal, take_first
 from prefixguard.induce.report import Report
 from prefixguard.induce.samples import Samples, open_samples
 from prefixguard.induce.search.door import propose_by_search
-from prefixguard.stepview import Adapter, Recognised, adapter_for, load_adapter
+from prefixguard.induce.search.run_fields import TAKEN
+from prefixguard.stepview import Adapter, Recognised, adapter_for, canonical, load_adapter
 from prefixguard.stepview import recognise as recognise_shipped
 from prefixguard.trace import is_read_once, read_labels
 
@@ -195,7 +196,8 @@ def induce_adapter(
         else:
             drafts.append(check_draft(replace(inferred, spec=completed(inferred.spec, said.fragment))))
     proposal, adapter, check = max(drafts, key=lambda draft: (draft[1] is not None, draft[2].ok, draft[2].score()))
-    unanswered = tuple(choice for choice in proposal.choices if ask is take_first and _is_open(choice, sure))
+    choices = (*proposal.choices, *_told_of_no_run(proposal.spec, check))
+    unanswered = tuple(choice for choice in choices if ask is take_first and _is_open(choice, sure))
     done = adapter is not None and check.ok and not unanswered
     golden = golden_samples(samples, adapter) if adapter is not None and done else None
     notes += [f"Left open: {question(choice)}" for choice in unanswered]
@@ -278,6 +280,15 @@ def check_adapter(
     report = check_opened(waived, runs, labels=labels, processes=processes, listen=listen)
     findings = (*report.findings, *unused(waive, report.findings))
     return replace(report, adapter_name=opened.name, sha256=opened.sha256, findings=findings)
+
+
+def _told_of_no_run(spec: Mapping[str, Any], check: CheckReport) -> Iterator[Choice]:
+    """A question about the outcome where the spec says where it is and no run of the samples has one there."""
+    outcome = spec.get("run", {}).get("outcome")
+    if outcome is not None and check.figures.get("runs", 0) and not check.figures.get("outcomes_known", 1):
+        told = Option(canonical(outcome.get("of", outcome))[:80], outcome, 0.0, "it finds the outcome of no run")
+        none = Option("none of these", None, TAKEN, "no run has an outcome")
+        yield Choice("outcome", (told, none), 1, "an outcome that no sample has is no outcome")
 
 
 def _is_open(choice: Choice, sure: float) -> bool:

@@ -128,6 +128,14 @@ def _eq(wanted: Any, site: Site) -> Test:
     return lambda value, scope: same(value, wanted)
 
 
+def _equal(wanted: Any, site: Site) -> Test:
+    """Equal to a plain value, or to the value at a path."""
+    if not is_path(wanted):
+        return _eq(wanted, site)
+    get = compile_value(wanted, site)
+    return lambda value, scope: same(value, get(scope))
+
+
 def _present(wanted: Any, site: Site) -> Test:
     if not isinstance(wanted, bool):
         raise site.error("present is true or false.")
@@ -202,7 +210,7 @@ def _any(spec: Any, site: Site) -> Test:
 
 #: By name: what compiles the test.
 _TESTS: dict[str, Callable[[Any, Site], Test]] = {
-    "eq": _eq,
+    "eq": _equal,
     "present": _present,
     "in": _in,
     "re": _re,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -18,7 +17,7 @@ from prefixguard.stepview.found import Container, Counts, Found, Unread, contain
 from prefixguard.stepview.paths import MISSING, Companions, Scope, Step, is_multiple, parse_path, walk
 from prefixguard.stepview.reorder import Key
 from prefixguard.stepview.spellings import unflatten
-from prefixguard.stepview.values import NULL, as_id, compile_value
+from prefixguard.stepview.values import NULL, as_id, compile_value, table_rows
 from prefixguard.stepview.zip_archives import Part, members
 from prefixguard.trace.documents import Document, glob_pattern, too_long
 
@@ -162,7 +161,7 @@ def _jsonl(spec: Spec, site: Site) -> Container:
 def _table_rows(document: Document, counts: Counts) -> Iterator[Part | Unread]:
     """Every row of a table with a head, as an object of texts, without a database's NULL. A row with more cells than
     the head has is none."""
-    rows = csv.DictReader(io.StringIO(counts.text(document.read()).removeprefix("\ufeff"), newline=""))
+    rows = table_rows(counts.text(document.read()))
     number = 1
     while True:
         number += 1

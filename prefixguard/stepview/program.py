@@ -242,6 +242,8 @@ def compile_outcome(spec: Any, site: Site) -> Callable[[Scope], Outcome]:
     def judge(scope: Scope) -> Outcome:
         scope.companion_missing = False
         value = get(scope)
+        if isinstance(value, list) and len(value) == 1 and kind != "array":
+            value = value[0]  # what a filter in a path finds
         if value is MISSING or value is None or not of_kind(value):
             return Outcome.UNKNOWN
         won = success is not None and success(value, scope)

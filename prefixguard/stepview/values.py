@@ -289,6 +289,7 @@ def _sibling(spec: Spec, site: Site) -> Getter:
     holes = {name: _hole(name, site) for name in _TEMPLATE.findall(template)}
     inside = site.optional(spec, "path", inside_of)
     steps = parse_path(spec["path"], site.where)[1] if inside is not None else ()
+    keys = {name: _hole(name, site) for name in _TEMPLATE.findall(spec["path"])} if inside is not None else {}
     form = spec.get("format", "json")
     if form not in ("json", "text", *TABLES):
         raise site.error(f'format {form!r}: a companion file is "json" or "text", or a table: "jsonl" or "csv".')
@@ -298,10 +299,17 @@ def _sibling(spec: Spec, site: Site) -> Getter:
     def get(scope: Scope) -> Any:
         found = read(scope)
         if found is not MISSING and inside is not None:
-            found = inside(found)
+            found = at_keys(scope)(found) if keys else inside(found)
         if found is MISSING:
             scope.companion_missing = True
         return found
+
+    def at_keys(scope: Scope) -> Change:
+        """The path with the names of the run in it: an object or a list of the file may go by them."""
+        known = {f"{{{name}}}": one(scope) for name, one in keys.items()}
+        if not all(isinstance(value, str | int | float) for value in known.values()):
+            return lambda _: MISSING
+        return walk(tuple((*step[:-1], to_text(known[step[-1]])) if step[-1] in known else step for step in steps))
 
     def read(scope: Scope) -> Any:
         if scope.companions is None or scope.file is None:
@@ -322,12 +330,20 @@ def _sibling(spec: Spec, site: Site) -> Getter:
 NULL = "\\N"
 
 
+def table_rows(text: str) -> csv.DictReader[str]:
+    """Rows of a table by its head, of which the cells are separated by a comma, or by what stands there more often: a
+    semicolon, a tab, a bar."""
+    text = text.removeprefix("\ufeff")
+    head = text.partition("\n")[0]
+    return csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t|", key=head.count))
+
+
 @lru_cache(maxsize=4)
 def _csv_rows(text: str) -> list[dict[str, str]]:
     """Rows of a table with a head, as objects; those that are no row of it are left out, and so are cells of a
     database's NULL."""
     try:
-        rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
+        rows = list(table_rows(text))
     except csv.Error:
         return []
     return [

@@ -77,7 +77,7 @@ def check_reads(evidence: Evidence) -> Iterator[Finding]:
         what = f"{n} of {report.runs} run(s) have no known outcome."
         yield finding("reads.outcome", "note" if won + lost else "warning", what, "run.outcome", runs=n, share=n / runs)
     if n := report.companions_missing:
-        what = f"{n} outcome(s) should stand in a companion file that is not there."
+        what = f"{n} outcome(s) should stand in a companion file: it is not there, or its path finds nothing."
         yield finding("reads.companions", "warning" if n > report.runs / 2 else "note", what, "run.outcome", runs=n)
     if n := evidence.without_task:
         what = f"{n} of {report.runs} run(s) have no task: splits go by run there."

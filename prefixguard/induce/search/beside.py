@@ -207,7 +207,7 @@ def _tables(runs: Sequence[SeenRun], others: Sequence[SampleFile]) -> list[_Tabl
 
 def _of_file(file: SampleFile, template: str) -> Iterator[tuple[dict[str, Any], list[Any], bool]]:
     """The lists that the file holds: the value of the spec, the rows, whether they are ids."""
-    if file.kind is Kind.JSONL or (file.kind is Kind.TEXT and "," in file.text.partition("\n")[0]):
+    if file.kind is Kind.JSONL or (file.kind is Kind.TEXT and _is_table(file)):
         form = "jsonl" if file.kind is Kind.JSONL else "csv"
         rows = file.value if form == "jsonl" else TABLES["csv"](file.text)
         yield {"sibling": template, "format": form}, rows[:MOST_ROWS], False
@@ -219,6 +219,10 @@ def _of_file(file: SampleFile, template: str) -> Iterator[tuple[dict[str, Any], 
             elif isinstance(value, list):
                 plain = all(isinstance(one, str | int) and not isinstance(one, bool) for one in value[:50])
                 yield listed, value[:MOST_ROWS], plain
+
+
+def _is_table(file: SampleFile) -> bool:
+    return file.path.lower().endswith((".csv", ".tsv")) or "," in file.text.partition("\n")[0]
 
 
 def _lists(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

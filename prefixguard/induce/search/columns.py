@@ -380,11 +380,14 @@ def _narrowed(node: Node, base: str) -> Node:
 @dataclass(slots=True, eq=False)
 class KindSplit:
     """A way to tell kinds of elements apart. nodes: one a kind. gain: how much of the differences in shape it explains,
-    and how well the kinds follow each other; the higher, the better."""
+    and how well the kinds follow each other; the higher, the better. of: the way that it divides once more. sides: by
+    who speaks, a user or the agent."""
 
     nodes: list[Node]
     gain: float
     by: str
+    of: str = ""
+    sides: bool = False
 
 
 #: Share of the values of a field that must be names for it to tell kinds.

@@ -63,6 +63,8 @@ _LONG = 400
 _SHORT = 20
 #: Share of its words that runs of one document may have in common: the same task, tried again.
 _ALIKE = 0.25
+#: A shorter result that half of the calls have alike is a state, and none.
+_STAMP = 60
 #: A text of this many words in this share of the runs is a prompt: no news, whether it is read or not.
 LONG_PROMPT, PROMPTED = 20, 0.2
 #: Words in a row that two texts share where one is part of the other, and the share of such from which on it is.
@@ -401,6 +403,8 @@ def _answered(read: Sequence[_RunReading], n_calls: int) -> float:
         return 0.4
     answered = 0.0
     own, own_seen = _own_spoken(read)
+    results = Counter(r.result for one in read for r in one.records if r.result and r.tool not in ("", "respond"))
+    stamps = {text for text, n in results.items() if len(text) < _STAMP and n >= max(8, 0.5 * n_calls)}
     for one in read:
         for i, record in enumerate(one.records):
             if record.tool in ("", "respond"):
@@ -410,7 +414,8 @@ def _answered(read: Sequence[_RunReading], n_calls: int) -> float:
             before = one.records[i - 1] if i else record
             same = before.result == record.result and before.arguments != record.arguments  # it may answer no call
             last = i + 1 == len(one.records) and not record.result
-            answered += (0.7 if same else 1.0) if told or last else 0.4 if behind and not own_seen else 0.0
+            much = 0.5 if record.result in stamps else 0.7 if same else 1.0
+            answered += much if told or last else 0.4 if behind and not own_seen else 0.0
     return answered / (n_calls + sum(one.late for one in read))
 
 

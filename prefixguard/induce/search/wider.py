@@ -14,6 +14,7 @@ from prefixguard.induce.search.evidence import Evidence
 from prefixguard.induce.search.histories import history_events
 from prefixguard.induce.search.layout import Layout
 from prefixguard.induce.search.places import Place, spell
+from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import Adapter, canonical
 from prefixguard.stepview.reorder import sort_key
@@ -22,6 +23,8 @@ from prefixguard.stepview.reorder import sort_key
 _PAYLOAD = 0.5
 #: Names above each other in JSON of a text, and names of one object, that are looked through.
 _REACH, _MOST_NAMES = 6, 60
+#: Names of those who speak.
+_MOST_SIDES = 6
 #: What tells how a run went is no event of it.
 _OF_NO_EVENT = (Meaning.OUTCOME, Meaning.MISTAKE, Meaning.HARNESS)
 
@@ -123,13 +126,13 @@ def wider(layout: Layout, evidence: Evidence) -> Iterator[Layout]:
         outer, inner = events["flatten"]
         base = inner.removesuffix("[*]")
         holders = [e for run in evidence.runs(adapter) for e in evidence.events(adapter, run)]
-        for text in _asked(holders, base):
-            first_of = {"object": {"items": {"list": [{"object": {"asked": text}}]}}}
-            both = {"list": [first_of, {"object": {"items": base}}]}
-            wide = {"flatten": [outer, both, "@.items[*]"]}
-            yield Layout(
-                layout.container, wide, layout.prior + 0.05, f"{layout.why}, {text} before", share=layout.share
-            )
+        for text, by in _asked(holders, base):
+            said: dict[str, Any] = {"asked": text} | ({"by": by} if by else {})
+            parts = [{"object": {"items": {"list": [{"object": said}]}}}, {"object": {"items": base}}]
+            for place, both in (("before", parts), ("behind", parts[::-1]))[: 2 if by else 1]:
+                wide = {"flatten": [outer, {"list": both}, "@.items[*]"]}
+                why = f"{layout.why}, {text} {place}"
+                yield Layout(layout.container, wide, layout.prior + 0.05, why, share=layout.share)
     if isinstance(events, str) and events.endswith("[*]") and "[*]" not in events[:-3]:
         runs = [run.found.run for run in evidence.runs(adapter)]
         for path, is_like in [] if "group_by" in layout.container else _closing(runs, events, layout, evidence.names):
@@ -141,14 +144,20 @@ def wider(layout: Layout, evidence: Evidence) -> Iterator[Layout]:
             )
 
 
-def _asked(holders: Sequence[Any], inner: str) -> list[str]:
-    """Paths of texts beside the inner list, in nearly all that hold one; the one with the most in it."""
+def _asked(holders: Sequence[Any], inner: str) -> list[tuple[str, str]]:
+    """Paths of texts beside the inner list, in nearly all that hold one; the one with the most in it. With the path of
+    who says it, a user or the agent; "" where nothing tells."""
     node = Node("", [h for h in holders if isinstance(h, dict)], list(range(len(holders))), [0] * len(holders))
     texts = [
         f for f in node.fields.values()
         if f.kind == "text" and f.share > 0.5 and not f.name.startswith(inner) and f.distinct > 0.3 * len(f.values)
     ]  # fmt: skip
-    return [f.name for f in sorted(texts, key=lambda f: (-f.mass, len(f.place)))[:1]]
+    sides = {
+        f.name: {p[0] for v in set(map(str, f.values.values())) if (p := part_of(v))}
+        for f in node.fields.values() if f.kind == "word" and f.share > 0.9 and 2 <= f.distinct <= _MOST_SIDES
+    }  # fmt: skip
+    by = next((name for name, parts in sides.items() if {Part.USER, Part.SAY} <= parts), "")
+    return [(f.name, by) for f in sorted(texts, key=lambda f: (-f.mass, len(f.place)))[:1]]
 
 
 def _closing(runs: Sequence[Any], events: str, layout: Layout, names: bool) -> list[tuple[str, bool]]:

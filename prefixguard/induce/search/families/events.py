@@ -16,7 +16,7 @@ from prefixguard.induce.search.forms import (
 )
 from prefixguard.induce.search.layout import Layout
 from prefixguard.induce.search.layouts import layouts
-from prefixguard.induce.search.speakers import part_of
+from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.stepview import canonical
 
 #: Ways to tell kinds apart that are tried; second guesses of a split.
@@ -40,6 +40,8 @@ def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
     inside = [split for split in known if split.by == PARTS]
     splits: list[KindSplit | None] = [*inside, *[split for split in known if split.by != PARTS][:_MOST_SPLITS]]
     deeper = [deep for split in splits if split is not None and (deep := _finer(split, evidence.names)) is not None]
+    mixed = {deep.of for deep in deeper if deep.sides}  # the user and the agent are not of one kind
+    splits = [split for split in splits if split is None or split.by not in mixed]
     splits += [*deeper, *(most for split in deeper if (most := _finer(split, evidence.names, False)) is not None)]
     pooled = [one for split in splits if split is not None for one in (_pooled(split), split) if one is not None]
     for split in [*pooled, None]:
@@ -54,19 +56,22 @@ def _finer(split: KindSplit, names: bool, keys: bool = True) -> KindSplit | None
     """The split with those of its kinds divided once more that have two speakers, or with `keys` two sets of keys; None
     where none has. Without, few speakers count. What names the tool of calls tells no kinds."""
     nodes: list[Node] = []
-    by = split.by
+    by, sides = split.by, False
     for node in split.nodes:
         tools = {form.tool for form in calls_of(node, names) if form.worth >= LEAST_WORTH
                  and isinstance(form.tool, str)}  # fmt: skip
         inner = [one for one in kinds_of(node) if one.by not in tools][:1] if len(node.elements) >= 4 else []
         inner = [k for k in inner if keys or len(k.nodes) <= _MOST_SPEAKERS]
-        speakers = names and any(len({p[0] for one in k.nodes if (p := part_of(one.label))}) >= 2 for k in inner)
+        told = {p[0] for k in inner for one in k.nodes if names and (p := part_of(one.label))}
+        speakers = len(told) >= 2
         if inner and (speakers or (keys and inner[0].gain >= 0.6)) and not inner[0].by.startswith("keys"):
             nodes += inner[0].nodes
             by = f"{split.by} and {inner[0].by}"
+            sides |= {Part.USER, Part.SAY} <= told
         else:
             nodes.append(node)
-    return KindSplit(nodes, split.gain, by) if by != split.by and len(nodes) <= MOST_KINDS else None
+    found = KindSplit(nodes, split.gain, by, split.by, sides)
+    return found if by != split.by and len(nodes) <= MOST_KINDS else None
 
 
 def _pooled(split: KindSplit) -> KindSplit | None:
