@@ -138,7 +138,7 @@ def written(value: Any) -> Any:
     return [written(item) for item in value] if isinstance(value, list) else value
 
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
+_TIME = re.compile(r"(?:\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d|\d\d?[./]\d\d?[./]\d{4})(?:T|,? )\d\d?:\d\d")
 
 
 def is_time(value: Any) -> bool:

@@ -30,6 +30,8 @@ _FEW_NAMES = 8
 LONGEST_COMMAND = 160
 #: Ids of so many characters are no text, whatever they are called: signatures, ciphertext.
 _OPAQUE = 32
+#: How well the name of a tool inside its arguments tells their other names at least.
+_TOLD = 0.8
 #: Names that spell the tool and the arguments inside JSON, tried where a string or tag holds a call.
 _IN_JSON = (Meaning.TOOL, Meaning.ARGUMENTS)
 
@@ -80,6 +82,8 @@ def texts_of(node: Node, without: Sequence[Place] = (), *, names: bool = True) -
     told = [node.fields[place].values for place in without if place in node.fields]
     for place, one in node.fields.items():
         if _under(place, (*without, *node.data)) or one.kind not in ("text", "word", "json", "id"):
+            continue
+        if one.kind == "text" and all(is_time(value) for value in islice(one.plain.values(), 20)):
             continue
         if one.kind == "id" and median(len(str(v)) for v in one.values.values()) >= _OPAQUE:
             continue
@@ -209,8 +213,9 @@ def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
     tests = repr(node.when)
     tools = [
         f for f in node.fields.values()
-        if f.kind == "word" and f.place and f"'{f.name}'" not in tests and not _under(f.place, node.data)
-        and not _is_number(f)
+        if f.kind == "word" and f.place and f"'{f.name}'" not in tests and not _is_number(f)
+        and (not _under(f.place, node.data) or (f.place[:-1] in node.data
+             and len(f.values) >= 0.95 * len(node.fields[f.place[:-1]].values)))
     ]  # fmt: skip
     given = [
         f for f in node.fields.values()
@@ -226,11 +231,14 @@ def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
         if tool.share < 0.2 or (tool.distinct > 0.7 * len(tool.values) and len(tool.values) > 8 and of_tool < 0.8):
             continue
         for args in given:
-            if tool.place[: len(args.place)] == args.place or _apart(tool, args):
-                continue
+            inside = tool.place[: len(args.place)] == args.place
+            if _apart(tool, args) or (inside and (tool.place[:-1] != args.place or _tells(tool, args) < _TOLD)):
+                continue  # in the arguments the tool stands only where it tells their other names
             of_args = affinity(args.name, Meaning.ARGUMENTS) if names else 0.4
             near = 0.3 * (tool.place[:-1] == args.place[:-1]) - 0.1 * abs(len(tool.place) - len(args.place))
-            worth = 0.7 * of_tool + 0.5 * of_args + near + 0.8 * _tells(tool, args) - 0.2 * (tool.distinct == 1)
+            told = _tells(tool, args)
+            worth = 0.7 * of_tool + 0.5 * of_args + near + 0.8 * told - 0.2 * (tool.distinct == 1)
+            worth += 0.15 * (told > 0.95 and tool.distinct > 2)
             covers = frozenset(tool.values.keys() & args.values.keys())
             places = (tool.place, args.place, *((args.also.place,) if args.also is not None else ()))
             value: dict[str, Any] = {"json": args.name if args.also is None else {"first": [args.name, args.also.name]}}
@@ -416,9 +424,10 @@ def _spelled(node: Node, names: bool) -> Iterator[CallForm]:
 def _spoken(node: Node, names: bool) -> Iterator[CallForm]:
     """Calls in what an agent says: a block of code, a line with a name and arguments, labels, tags; or all of a field
     whose name says that it is called."""
-    fields = [one for one in node.fields.values() if one.kind in ("text", "word") and one.share >= 0.5 and one.place]
+    held = [one for one in node.fields.values() if one.share >= 0.5 and not _is_clock(one)]
+    fields = [one for one in held if one.kind in ("text", "word") and one.place]
     calling = {one.place for one in fields if _is_called(one, names)}
-    long = [one for one in node.fields.values() if one.kind == "text" and one.share >= 0.5]
+    long = [one for one in held if one.kind == "text"]
     long = sorted(long, key=lambda one: -sum(len(str(v)) for v in islice(one.values.values(), 100)))[:2]
     for one in {f.place: f for f in (*(f for f in fields if f.place in calling), *long)}.values():
         called = one.place in calling

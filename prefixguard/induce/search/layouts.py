@@ -19,7 +19,7 @@ from prefixguard.induce.search.surveys import ListPlace, documents_of, surveyed
 from prefixguard.induce.search.wider import decoded, ordered, talks, unfolded, wider
 
 #: Layouts that families are asked about, and those that are tried with what stands beside their events.
-MOST_LAYOUTS, _MOST_WIDER = 14, 6
+MOST_LAYOUTS, _MOST_WIDER = 14, 8
 #: Entries that a numbered object may have in a spec; numbers that names which count have in one at least.
 _MOST_NUMBERED, MOST_STEMS = 120, 30
 

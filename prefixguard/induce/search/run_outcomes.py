@@ -27,7 +27,7 @@ _JUDGED = 2.0
 #: Stands for null where others have a kind of failure.
 _NO_FAULT = "none"
 #: What a number is called from which on something is enough.
-_ENOUGH = frozenset("threshold mark required minimum min pass passing cutoff bar least needed enough".split())  # noqa: SIM905
+_ENOUGH = frozenset("threshold mark required minimum min pass passing cutoff bar least need needed enough".split())  # noqa: SIM905
 #: What a place speaks for by itself.
 _PLACES = {
     "run": 0.0, "list": 0.5, "beside": 0.4, "file": -0.8, "piece": -0.8, "last": 0.3, "tail": -1.5, "text": 0.0,
@@ -56,6 +56,7 @@ def outcomes_of(
         values = tuple(None if value == "" or isinstance(value, list | dict) else value for value in column.values)
         named = _outcome_name(column.name)
         mine = [mark for mark in marks if _beside(mark[1], column.spec)]
+        mine = mine or [(c.values, c.spec) for c in columns if c.near == "shared" and _is_named(column, c)]
         for form in forms_of(values, column.name, success, mine or marks):
             odds = form.odds + named + _outcome_odds(column, form.sides, runs, tasks)
             told = (form.odds >= _TELLING and not form.assumed) or named >= 1.5
@@ -73,6 +74,12 @@ def outcomes_of(
     seconds = Counter(one.says for one in found if {1, -1} <= set(one.says))
     found = [replace(one, odds=one.odds + 0.3 * min(2, max(0, seconds[one.says] - 1))) for one in found]
     return ranked(found, _agree, 1.0 if speak else _UNNAMED)
+
+
+def _is_named(column: Values, mark: Values) -> bool:
+    """Has the mark in a file of settings the name of the score?"""
+    names, marks = path_names(column.name), path_names(mark.name)
+    return bool(names) and bool(marks) and column.near != "shared" and names[-1] == marks[-1]
 
 
 def _beside(one: Any, other: Any) -> bool:

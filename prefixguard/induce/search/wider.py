@@ -3,6 +3,7 @@ messages of requests each once."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice, pairwise
@@ -23,6 +24,8 @@ from prefixguard.stepview.reorder import sort_key
 _PAYLOAD = 0.5
 #: Names above each other in JSON of a text, and names of one object, that are looked through.
 _REACH, _MOST_NAMES = 6, 60
+#: Times that are in no order as texts.
+_DAY_FIRST = re.compile(r"\d\d?[./]")
 #: Names of those who speak.
 _MOST_SIDES = 6
 #: What tells how a run went is no event of it.
@@ -35,7 +38,7 @@ def ordered(layout: Layout) -> Iterator[Layout]:
     for one in node.fields.values():
         if one.share < 0.8 or one.kind not in ("number", "id", "word", "text") or not one.place:
             continue
-        if not all(is_time(value) for value in islice(one.values.values(), 50)):
+        if not all(is_time(value) and not _DAY_FIRST.match(str(value)) for value in islice(one.values.values(), 50)):
             continue
         runs, at, moved = [], 0, 0
         for events in layout.events_of:
@@ -133,6 +136,13 @@ def wider(layout: Layout, evidence: Evidence) -> Iterator[Layout]:
                 wide = {"flatten": [outer, {"list": both}, "@.items[*]"]}
                 why = f"{layout.why}, {text} {place}"
                 yield Layout(layout.container, wide, layout.prior + 0.05, why, share=layout.share)
+        for first, last in _around(holders, base):
+            ends = [{"object": {"items": {"list": [{"object": {as_: text}}]}}}
+                    for as_, text in (("asked", first), ("answered", last))]  # fmt: skip
+            both = {"list": [ends[0], {"object": {"items": base}}, ends[1]]}
+            why = f"{layout.why}, between {first} and {last}"
+            wide = {"flatten": [outer, both, "@.items[*]"]}
+            yield Layout(layout.container, wide, layout.prior + 0.1, why, share=layout.share)
     if isinstance(events, str) and events.endswith("[*]") and "[*]" not in events[:-3]:
         runs = [run.found.run for run in evidence.runs(adapter)]
         for path, is_like in [] if "group_by" in layout.container else _closing(runs, events, layout, evidence.names):
@@ -142,6 +152,23 @@ def wider(layout: Layout, evidence: Evidence) -> Iterator[Layout]:
             yield Layout(
                 layout.container, wide, layout.prior + 0.05, f"{layout.why}, {path} behind", share=layout.share
             )
+
+
+def _around(holders: Sequence[Any], inner: str) -> Iterator[tuple[str, str]]:
+    """Paths of a text before the inner list and of one behind it, where nearly all that hold the list have both: what
+    was asked, and the reply."""
+    node = Node("", [h for h in holders if isinstance(h, dict)], list(range(len(holders))), [0] * len(holders))
+    order = [one.name for one in node.fields.values()]
+    at = next((i for i, name in enumerate(order) if name.startswith(inner)), None)
+    texts = [
+        f for f in node.fields.values()
+        if f.kind == "text" and f.share > 0.8 and f.distinct > 0.3 * len(f.values) and not f.name.startswith(inner)
+    ]  # fmt: skip
+    before = [f for f in texts if at is not None and order.index(f.name) < at]
+    behind = [f for f in texts if at is not None and order.index(f.name) > at]
+    if before and behind:
+        first, last = (max(side, key=lambda f: (f.mass, -len(f.place))) for side in (before, behind))
+        yield first.name, last.name
 
 
 def _asked(holders: Sequence[Any], inner: str) -> list[tuple[str, str]]:

@@ -110,9 +110,25 @@ def meet(kinds: Sequence[EventKind], names: bool) -> None:
             for one in (one for other in kinds for one in other.calls if one.node is form.node):
                 one.made = made
     for kind in kinds:
+        kind.results = kind.results or list(_by_name(kind, kinds))
         kind.results = _narrowest(kind.results)
         if kind.answers is not None:
             kind.texts = texts_of(kind.node, names=names)
+
+
+def _by_name(kind: EventKind, kinds: Sequence[EventKind]) -> Iterator[tuple[Node, Any]]:
+    """Lists in the events of a kind that name the tools which the others call, about as often: what came back, in the
+    order of the calls, where no id tells."""
+    forms = [form for other in kinds for form in other.calls[:1] if isinstance(form.tool, str) and form.made is None]
+    for form in forms if kind.answers is None and not kind.calls else ():
+        tool = next((one for one in form.node.fields.values() if one.name == form.tool), None)
+        tools = set(map(str, tool.values.values())) if tool is not None else set()
+        for node in below(kind.node) if len(tools) > 1 else ():
+            for one in node.fields.values():
+                named = sum(str(value) in tools for value in one.values.values())
+                if named >= 0.95 * len(node.elements) and 0.7 <= named / max(1, len(form.covers)) <= 1.1:
+                    yield node, (None, one, 0.0, form)
+                    break
 
 
 def _tells_again(form: CallForm, node: Node, made: Field, brought: Field) -> bool:

@@ -216,7 +216,9 @@ def _up(text: TextForm) -> TextForm:
 
 
 def _result_list(kind: EventKind, node: Node, found: Any, when: Mapping[str, Any]) -> Rule:
-    rule: Rule = {"then": "continue", "emit": "result", "each": node.each, "call_id": found[1].name}
+    rule: Rule = {"then": "continue", "emit": "result", "each": node.each}
+    if found[0] is not None:
+        rule["call_id"] = found[1].name
     rule["result"] = _result_text(node, texts_of(node, (found[1].place,)))
     return _if(_both(when, {node.each: {"present": True}}), rule)
 
@@ -232,12 +234,13 @@ def _result_text(node: Node, texts: Sequence[TextForm]) -> Any:
 
 
 def _as_one(node: Node, forms: Sequence[TextForm]) -> Any:
-    """One value of what came back, of which an element has one. An object that holds no more than these texts, and a
-    word beside them, is read as it is: under which of its names a text stands tells something."""
+    """One value of what came back, of which an element has one. An object that holds these texts and a word beside
+    them, or has them inside others, is read as it is: under which of its names a text stands tells something."""
     places = [t.place for t in forms if t.inner is None]
     same = [len(set(steps)) == 1 for steps in zip(*places, strict=False)]
     home = places[0][: [*same, False].index(False)] if 1 < len(places) == len(forms) else ()
     inside = {place[len(home)] for place in node.fields if place[: len(home)] == home and len(place) > len(home)}
-    if home and len(inside) <= len(forms) + _MORE:
+    apart = len(inside) > len(forms) or any(len(place) > len(home) + 1 for place in places)
+    if home and apart and len(inside) <= len(forms) + _MORE:
         return {"text": spell("@", home)}
     return together(forms)

@@ -41,7 +41,7 @@ def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
     splits: list[KindSplit | None] = [*inside, *[split for split in known if split.by != PARTS][:_MOST_SPLITS]]
     deeper = [deep for split in splits if split is not None and (deep := _finer(split, evidence.names)) is not None]
     mixed = {deep.of for deep in deeper if deep.sides}  # the user and the agent are not of one kind
-    splits = [split for split in splits if split is None or split.by not in mixed]
+    splits = [split for split in splits if split is None or split.by not in mixed or _sides(split)]
     splits += [*deeper, *(most for split in deeper if (most := _finer(split, evidence.names, False)) is not None)]
     pooled = [one for split in splits if split is not None for one in (_pooled(split), split) if one is not None]
     for split in [*pooled, None]:
@@ -50,6 +50,11 @@ def _of_layout(layout: Layout, evidence: Evidence) -> Iterator[Candidate]:
         why = f"events at {layout.place}, {layout.why}, kinds by {by}"
         for spec, blocks in islice(_specs(layout, nodes, evidence), 1 + _MOST_GUESSES):
             yield Candidate(spec, "events", layout.likely, why, blocks)
+
+
+def _sides(split: KindSplit) -> bool:
+    """Do the names of kinds tell the user and the agent apart?"""
+    return {Part.USER, Part.SAY} <= {part[0] for node in split.nodes if (part := part_of(node.label))}
 
 
 def _finer(split: KindSplit, names: bool, keys: bool = True) -> KindSplit | None:
@@ -135,7 +140,7 @@ def _spec(layout: Layout, kinds: Sequence[EventKind], parts: Sequence[str]) -> t
         blocks = ((({"when": dict(layout.aside), "emit": "skip"},),), *blocks)
     rules = [*(dict(rule) for block in blocks for rule in block[0]), {"emit": "skip"}]
     more: dict[str, Any] = {}
-    joined = any(kind.answers or kind.results for kind in kinds)
+    joined = any(kind.answers or any(found[0] is not None for _, found in kind.results) for kind in kinds)
     apart = any(part == "call" for part in parts)
     more["join"] = {"by": "id" if joined else "order", "scope": "run" if apart and joined else "message"}
     return layout.spec(rules, **more), blocks
