@@ -274,11 +274,21 @@ def test_a_table_of_rows_is_a_run_a_file_or_a_group(make: Any, read: Any) -> Non
 
 def test_tables_beside_the_runs(make: Any, tmp_path: Path) -> None:
     for name in ("x", "y", "z"):
-        (tmp_path / f"{name}.json").write_text(json.dumps({"steps": [{"tool": "go"}]}))
+        (tmp_path / f"{name}.json").write_text(json.dumps({"name": name, "steps": [{"tool": "go"}]}))
     (tmp_path / "ends.csv").write_text("\ufeffrun,end\nx,good\ny,bad\n")
+    (tmp_path / "ends.tsv").write_text("run;end;said\nx;good;a,b\ny;bad;c,d,e\n")
     (tmp_path / "ends.jsonl").write_text('{"run": "x", "end": "good"}\nnot json\n{"run": "y", "end": "bad"}\n')
     (tmp_path / "ends.map").write_text('{"x": {"end": "good"}, "y": {"end": "bad"}}')
     rules = [{"emit": "step", "tool": "@.tool"}]
+    for of in (
+        {"sibling": "ends.map", "path": '$["{stem}"].end'},
+        {"sibling": "ends.map", "path": '$["{$.name}"].end'},
+        {"sibling": "ends.jsonl", "format": "jsonl", "path": "$[run={stem}].end"},  # a list of one
+        {"elements": {"sibling": "ends.tsv", "format": "csv"}, "when": {"@.run": {"eq": "$.name"}}, "path": "$[0].end"},
+    ):
+        run = {"outcome": {"of": of, "type": "string", "success": "good", "failure": "bad"}}
+        adapter = make(container={"format": "json", "files": "*.json"}, events="$.steps[*]", rules=rules, run=run)
+        assert [r.outcome.value for r in read_runs(tmp_path, adapter)] == ["success", "failure", "unknown"], of
     for table, key, end in (
         ({"sibling": "ends.csv", "format": "csv"}, "@.run", "$[0].end"),
         ({"sibling": "ends.jsonl", "format": "jsonl"}, "@.run", "$[0].end"),

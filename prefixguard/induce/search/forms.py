@@ -238,7 +238,8 @@ def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
             near = 0.3 * (tool.place[:-1] == args.place[:-1]) - 0.1 * abs(len(tool.place) - len(args.place))
             told = _tells(tool, args)
             worth = 0.7 * of_tool + 0.5 * of_args + near + 0.8 * told - 0.2 * (tool.distinct == 1)
-            worth += 0.15 * (told > 0.95 and tool.distinct > 2)
+            if told > 0.95 and tool.distinct > 2 and max(of_tool, of_args) < 0.1:
+                worth += 0.15  # names of no known language, and what they hold says it all the same
             covers = frozenset(tool.values.keys() & args.values.keys())
             places = (tool.place, args.place, *((args.also.place,) if args.also is not None else ()))
             value: dict[str, Any] = {"json": args.name if args.also is None else {"first": [args.name, args.also.name]}}

@@ -56,7 +56,8 @@ def outcomes_of(
         values = tuple(None if value == "" or isinstance(value, list | dict) else value for value in column.values)
         named = _outcome_name(column.name)
         mine = [mark for mark in marks if _beside(mark[1], column.spec)]
-        mine = mine or [(c.values, c.spec) for c in columns if c.near == "shared" and _is_named(column, c)]
+        named_so = [(c.values, c.spec) for c in columns if c.near == "shared" and _is_named(column, c)]
+        mine = mine or (named_so if len(named_so) == 1 else [])
         for form in forms_of(values, column.name, success, mine or marks):
             odds = form.odds + named + _outcome_odds(column, form.sides, runs, tasks)
             told = (form.odds >= _TELLING and not form.assumed) or named >= 1.5

@@ -15,7 +15,6 @@ from prefixguard.induce.search.evidence import Evidence
 from prefixguard.induce.search.histories import history_events
 from prefixguard.induce.search.layout import Layout
 from prefixguard.induce.search.places import Place, spell
-from prefixguard.induce.search.speakers import Part, part_of
 from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import Adapter, canonical
 from prefixguard.stepview.reorder import sort_key
@@ -26,8 +25,6 @@ _PAYLOAD = 0.5
 _REACH, _MOST_NAMES = 6, 60
 #: Times that are in no order as texts.
 _DAY_FIRST = re.compile(r"\d\d?[./]")
-#: Names of those who speak.
-_MOST_SIDES = 6
 #: What tells how a run went is no event of it.
 _OF_NO_EVENT = (Meaning.OUTCOME, Meaning.MISTAKE, Meaning.HARNESS)
 
@@ -129,29 +126,32 @@ def wider(layout: Layout, evidence: Evidence) -> Iterator[Layout]:
         outer, inner = events["flatten"]
         base = inner.removesuffix("[*]")
         holders = [e for run in evidence.runs(adapter) for e in evidence.events(adapter, run)]
-        for text, by in _asked(holders, base):
-            said: dict[str, Any] = {"asked": text} | ({"by": by} if by else {})
-            parts = [{"object": {"items": {"list": [{"object": said}]}}}, {"object": {"items": base}}]
-            for place, both in (("before", parts), ("behind", parts[::-1]))[: 2 if by else 1]:
-                wide = {"flatten": [outer, {"list": both}, "@.items[*]"]}
-                why = f"{layout.why}, {text} {place}"
-                yield Layout(layout.container, wide, layout.prior + 0.05, why, share=layout.share)
+        items = {"object": {"items": base}}
+        for text in _asked(holders, base):
+            yield _among(layout, outer, [_said("asked", text), items], f"{text} before")
         for first, last in _around(holders, base):
-            ends = [{"object": {"items": {"list": [{"object": {as_: text}}]}}}
-                    for as_, text in (("asked", first), ("answered", last))]  # fmt: skip
-            both = {"list": [ends[0], {"object": {"items": base}}, ends[1]]}
-            why = f"{layout.why}, between {first} and {last}"
-            wide = {"flatten": [outer, both, "@.items[*]"]}
-            yield Layout(layout.container, wide, layout.prior + 0.1, why, share=layout.share)
+            parts = [_said("asked", first), items, _said("answered", last)]
+            yield _among(layout, outer, parts, f"between {first} and {last}")
     if isinstance(events, str) and events.endswith("[*]") and "[*]" not in events[:-3]:
         runs = [run.found.run for run in evidence.runs(adapter)]
         for path, is_like in [] if "group_by" in layout.container else _closing(runs, events, layout, evidence.names):
-            last = {"list": [path if is_like else {"object": {"closing": path}}]}
-            both = {"list": [{"object": {"items": events[:-3]}}, {"object": {"items": last}}]}
-            wide = {"flatten": [both, "@.items[*]"]}
-            yield Layout(
-                layout.container, wide, layout.prior + 0.05, f"{layout.why}, {path} behind", share=layout.share
-            )
+            like: dict[str, Any] = {"object": {"items": {"list": [path]}}}
+            end = like if is_like else _said("closing", path)
+            yield _among(layout, None, [{"object": {"items": events[:-3]}}, end], f"{path} behind")
+
+
+def _said(name: str, path: str) -> dict[str, Any]:
+    """An event of one text."""
+    return {"object": {"items": {"list": [{"object": {name: path}}]}}}
+
+
+def _among(layout: Layout, outer: Any, parts: Sequence[Any], why: str) -> Layout:
+    """The layout with these lists of events, one behind the other, in each element of the outer list or in the run."""
+    flatten = [*([outer] if outer is not None else []), {"list": list(parts)}, "@.items[*]"]
+    more = 0.05 * (len(parts) - 1)
+    return Layout(
+        layout.container, {"flatten": flatten}, layout.prior + more, f"{layout.why}, {why}", share=layout.share
+    )
 
 
 def _around(holders: Sequence[Any], inner: str) -> Iterator[tuple[str, str]]:
@@ -171,20 +171,14 @@ def _around(holders: Sequence[Any], inner: str) -> Iterator[tuple[str, str]]:
         yield first.name, last.name
 
 
-def _asked(holders: Sequence[Any], inner: str) -> list[tuple[str, str]]:
-    """Paths of texts beside the inner list, in nearly all that hold one; the one with the most in it. With the path of
-    who says it, a user or the agent; "" where nothing tells."""
+def _asked(holders: Sequence[Any], inner: str) -> list[str]:
+    """Paths of texts beside the inner list, in nearly all that hold one; the one with the most in it."""
     node = Node("", [h for h in holders if isinstance(h, dict)], list(range(len(holders))), [0] * len(holders))
     texts = [
         f for f in node.fields.values()
         if f.kind == "text" and f.share > 0.5 and not f.name.startswith(inner) and f.distinct > 0.3 * len(f.values)
     ]  # fmt: skip
-    sides = {
-        f.name: {p[0] for v in set(map(str, f.values.values())) if (p := part_of(v))}
-        for f in node.fields.values() if f.kind == "word" and f.share > 0.9 and 2 <= f.distinct <= _MOST_SIDES
-    }  # fmt: skip
-    by = next((name for name, parts in sides.items() if {Part.USER, Part.SAY} <= parts), "")
-    return [(f.name, by) for f in sorted(texts, key=lambda f: (-f.mass, len(f.place)))[:1]]
+    return [f.name for f in sorted(texts, key=lambda f: (-f.mass, len(f.place)))[:1]]
 
 
 def _closing(runs: Sequence[Any], events: str, layout: Layout, names: bool) -> list[tuple[str, bool]]:

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from prefixguard.induce.search.columns import PARTS, Node, kinds_of
+from prefixguard.induce.search.columns import PARTS, Node, is_time, kinds_of
 from prefixguard.induce.search.families.event_kinds import kind_of, score
-from prefixguard.induce.search.forms import calls_of
+from prefixguard.induce.search.forms import calls_of, texts_of
 from prefixguard.induce.search.histories import history_events
 from prefixguard.induce.search.layout import Layout
 from prefixguard.induce.search.objective import _news
 from prefixguard.induce.search.outcome_forms import forms_of
+from prefixguard.induce.search.wider import ordered
 from prefixguard.stepview.spellings import unflatten
 
 
@@ -102,3 +103,24 @@ def test_requests_beside_the_talk_are_told_by_what_they_share() -> None:
     assert found is not None
     assert found.aside == {"^^.model": "small"}
     assert [len(messages) for messages in found.messages] == [6] * 4
+
+
+def test_a_tool_inside_its_arguments_is_one_where_it_tells_their_names() -> None:
+    told: list[dict[str, Any]] = [
+        {"verb": "press", "at": "#a"},
+        {"verb": "fill", "at": "#b", "with": "x"},
+        {"verb": "go", "by": 3},
+    ]
+    best = calls_of(node_of([{"n": i, "do": told[i % 3]} for i in range(12)]))[0]
+    assert (best.tool, best.arguments) == ("@.do.verb", {"json": "@.do"})
+    same = [{"n": i, "by": {"kind": ["user", "bot", "admin"][i % 3], "id": f"a{i}"}} for i in range(12)]
+    assert all(form.arguments != {"json": "@.by"} for form in calls_of(node_of(same)))
+
+
+def test_times_with_the_day_first_are_times_and_order_nothing() -> None:
+    events = [{"at": f"{i % 28 + 1:02}.0{i % 9 + 1}.2026 10:00:00", "text": f"number {i} of them"} for i in range(12)]
+    assert is_time(events[3]["at"])
+    layout = Layout({"format": "json"}, "$.events[*]", 0.0, "")
+    layout.events_of = [events[:6], events[6:]]
+    assert not list(ordered(layout))
+    assert [text.value for text in texts_of(layout.node())] == ["@.text"]

@@ -75,6 +75,10 @@ def test_a_format_is_read_as_it_was(bench: Any, tmp_path: Path, name: str, seed:
         "adk_sessions",  # a mark beside the score of one of two metrics; results under one of two names
         "bedrock_agent",  # what a model got and wrote says again what others say; parts inside parts
         "claude_exports",  # signs for words; reports of tests in XML
+        "crm_parts",  # a kind whose messages a user and the agent say
+        "model_parts",  # results without ids that name their tool; a mark in a file of settings under the score's name
+        "nested_turns",  # a request and a reply around the work between them
+        "browser_lines",  # the tool's name inside its arguments
         "phoenix_sessions",  # a run is a session of several traces; calls and replies are repeated
     ],
 )
@@ -91,6 +95,14 @@ def test_events_in_the_json_of_a_cell_are_read_in_the_order_of_their_rows(bench:
     assert spec["events"]["order_by"].startswith("^.") and "json" in spec["events"]["flatten"][1]
     found = bench.figures_of(Adapter(spec), tmp_path, truth)
     assert min(found[figure] for figure in ("records", "tools", "results")) >= bench.READ, found
+
+
+def test_a_table_may_be_apart_by_semicolons(bench: Any, tmp_path: Path) -> None:
+    truth = bench.truth_of(bench.FORMATS["semicolon_csv"].write(tmp_path, 4, 12))
+    proposal = propose_by_search(open_samples(tmp_path), name="unseen")
+    found = bench.figures_of(Adapter(proposal.spec), tmp_path, truth)
+    assert min(found[figure] for figure in ("records", "tools", "results")) >= bench.READ, found
+    assert "outcome" in {choice.field for choice in proposal.choices}  # it stands in a row of the table, among others
 
 
 def test_an_unsure_reading_and_a_missing_outcome_are_questions(bench: Any, tmp_path: Path) -> None:

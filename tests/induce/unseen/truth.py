@@ -390,7 +390,7 @@ def _bare(text: str) -> str:
 
 def _haystack(path: Path) -> str:
     raw = path.read_text(encoding="utf-8")
-    parts = [raw, raw.replace("\\n", " ")]
+    parts = [raw, raw.replace("\\n", " "), re.sub(r"(?m)^\S+ [A-Z]+ +\[agent:\w+\+\] ", "", raw)]
     for piece in [raw] if path.suffix == ".json" else raw.splitlines():
         try:
             parts += _strings(json.loads(piece))
