@@ -48,6 +48,7 @@ WEIGHTS = {
 #: Words; of scripts without blanks, characters.
 #: What names of the runs' own fields may add to the total; and those of kinds and fields take.
 NAMED, NAMED_PARTS = 0.1, 0.2
+_TORN = re.compile(r"^[^<{\[][^<]*</\w+>")
 _WORD = re.compile(r"[0-9a-z_\u00c0-\u1fff]+|[^\W_]")
 _NAME = re.compile(r"(?:[.~]?/)?[^\W\d][\w.:/\- ]{0,63}\Z")
 #: Texts shorter than this many words are no text of a run: ids, times, names.
@@ -479,7 +480,8 @@ def _arguments(calls: Sequence[StepRecord]) -> float:
         text = record.arguments
         spelled = text[:2] == '{"' and text[-1:] == "}"
         measured = spelled and ':"' not in text and "[" not in text  # figures alone are seldom what one asks for
-        worth += 0.6 if measured else 1.0 if spelled else 0.5 if text in ("", "{}") else 0.9
+        torn = 0.3 if _TORN.search(text) else 0.9  # an end without a beginning was cut elsewhere
+        worth += 0.6 if measured else 1.0 if spelled else 0.5 if text in ("", "{}") else torn
     return worth / len(calls)
 
 
