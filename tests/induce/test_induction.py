@@ -353,3 +353,11 @@ def test_labels_are_looked_at_before_anything_is_inferred(samples: Path, offline
     labels.write_text("run_id,outcome\nnobody,success\n")
     with pytest.raises(DataError, match=r"none of its 1 labels is of a run .* 'nobody'"):
         run(samples, labels=labels)
+
+
+def test_an_outcome_that_no_run_has_is_a_question(samples: Path, offline: Callable[..., list[Any]]) -> None:
+    offline(proposal(run={**SPEC["run"], "outcome": {**SPEC["run"]["outcome"], "of": "$.verdict"}}))
+    open_ = run(samples)
+    assert [(choice.field, choice.options[0].confidence) for choice in open_.open] == [("outcome", 0.0)]
+    assert open_.paths is None and "Left open: What is outcome?" in open_.report.to_markdown()
+    assert not run(samples, sure=0.4).open  # for an adapter that reads none
