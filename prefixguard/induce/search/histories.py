@@ -17,6 +17,8 @@ from prefixguard.stepview import canonical
 
 #: Share of neighbouring requests that go on where the one before ended; and of these that add to it.
 LEAST_ON, LEAST_MORE = 0.8, 0.4
+#: Share of the requests of a run that are of the talk, where others are left aside.
+LEAST_WITHIN = 0.6
 #: Share of the replies that must stand in the next request as they are.
 LEAST_SAID = 0.7
 #: Requests of a run that are looked at, names at one place, and names above each other.
@@ -80,26 +82,27 @@ def _aside(runs: Sequence[Sequence[Any]], place: Place) -> tuple[Place, Any] | N
 
 
 def _growing(runs: Sequence[Sequence[Any]]) -> Place | None:
-    """The list that grows from request to request, with the most in it; a request between two of the talk may have
-    nothing of it."""
+    """The list that grows from request to request, with the most in it. Requests that share no message with another one
+    of the run are left aside."""
     on: Counter[Place] = Counter()
     more: Counter[Place] = Counter()
     both: Counter[Place] = Counter()
-    apart: Counter[Place] = Counter()
     size: Counter[Place] = Counter()
     for run in runs:
         lists = [{at: list(map(canonical, said)) for at, said in _lists(request)} for request in run[:_MOST_REQUESTS]]
-        for i, two in enumerate(lists[1:], 1):
-            for place, b in two.items():
-                known = [one[place] for one in lists[max(0, i - 2) : i] if place in one]
-                near = [a for a in known if set(a) & set(b)]
-                apart[place] += bool(known) and not near
-                both[place] += bool(near)
-                on[place] += any(b[: len(a)] == a for a in near)
-                more[place] += any(b[: len(a)] == a and len(a) < len(b) for a in near[-1:])
+        for place in dict.fromkeys(at for one in lists for at in one):
+            known = [one.get(place) for one in lists]
+            times = Counter(message for said in known if said for message in set(said))
+            talk = [said for said in known if not said or any(times[message] > 1 for message in said)]
+            for a, b in pairwise(talk if len(talk) >= LEAST_WITHIN * len(known) else known):
+                if a is None or b is None:
+                    continue
+                goes_on = b[: len(a)] == a
+                both[place] += 1
+                on[place] += goes_on
+                more[place] += goes_on and len(a) < len(b)
                 size[place] += len(b)
-    found = [p for p, n in both.items() if apart[p] <= n
-             and on[p] >= LEAST_ON * n and more[p] >= max(2, LEAST_MORE * n)]  # fmt: skip
+    found = [p for p, n in both.items() if on[p] >= LEAST_ON * n and more[p] >= max(2, LEAST_MORE * n)]
     return max(found, key=lambda place: (size[place], place), default=None)
 
 

@@ -68,8 +68,10 @@ _ALIKE = 0.25
 _STAMP = 60
 #: A text of this many words in this share of the runs is a prompt: no news, whether it is read or not.
 LONG_PROMPT, PROMPTED = 20, 0.2
-#: Words in a row that two texts share where one is part of the other, and the share of such from which on it is.
+#: Words of a text that may be part of another one at least, and the share of such parts in one that is made of them.
 _TOGETHER, _COMPOSED = 4, 0.5
+#: Texts that begin alike, of which so many are looked for in others.
+_BEGIN_ALIKE = 60
 #: What making and preparing a candidate costs, see `Evidence.work`.
 _MAKING = 10.0
 
@@ -228,21 +230,21 @@ def said(
 
 
 def _news(texts: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """Words of texts that no shorter ones say: of a text that is put together from others, as a prompt with all of the
-    talk so far or a reply with the call in it, only what is new."""
-    known: set[int] = set()
+    """Words of texts, of a text that is put together from others, such as a prompt with all of the talk so far or a
+    reply with the call in it, only what is new. That texts are alike does not count: the others stand in it whole."""
+    known: dict[Sequence[str], list[Sequence[str]]] = defaultdict(list)
     for found in sorted(texts, key=len):
-        runs = [hash(found[i : i + _TOGETHER]) for i in range(max(1, len(found) - _TOGETHER + 1))]
-        again = [run in known for run in runs]
-        known.update(runs)
-        if sum(again) < _COMPOSED * len(again):
-            yield found
-            continue
         told = [False] * len(found)
-        for i, is_known in enumerate(again):
-            if is_known:
-                told[i : i + _TOGETHER] = [True] * min(_TOGETHER, len(found) - i)
-        yield [word for word, is_told in zip(found, told, strict=True) if not is_told]
+        i = 0
+        while i <= len(found) - _TOGETHER:
+            inner = max((one for one in known.get(found[i : i + _TOGETHER], ()) if found[i : i + len(one)] == one),
+                        key=len, default=())  # fmt: skip
+            told[i : i + len(inner)] = [True] * len(inner)
+            i += max(1, len(inner))
+        if len(found) >= _TOGETHER and len(known[found[:_TOGETHER]]) < _BEGIN_ALIKE:
+            known[found[:_TOGETHER]].append(found)
+        is_made = sum(told) >= _COMPOSED * len(found)
+        yield [word for word, again in zip(found, told, strict=True) if not again] if is_made else found
 
 
 def said_by(
