@@ -232,8 +232,8 @@ def _pairs(node: Node, names: bool) -> Iterator[CallForm]:
             continue
         for args in given:
             inside = tool.place[: len(args.place)] == args.place
-            if _apart(tool, args) or (inside and (tool.place[:-1] != args.place or _tells(tool, args) < _TOLD)):
-                continue  # in the arguments the tool stands only where it tells their other names
+            if _apart(tool, args) or (inside and not _holds_its_tool(tool, args)):
+                continue
             of_args = affinity(args.name, Meaning.ARGUMENTS) if names else 0.4
             near = 0.3 * (tool.place[:-1] == args.place[:-1]) - 0.1 * abs(len(tool.place) - len(args.place))
             told = _tells(tool, args)
@@ -377,6 +377,14 @@ def _tells(tool: Field, args: Field) -> float:
     told = sum(max(counts.values()) for counts in by.values()) / n
     guessed = max(whole.values()) / n
     return (told - guessed) / (1 - guessed) if guessed < 0.99 else 0.2
+
+
+def _holds_its_tool(tool: Field, args: Field) -> bool:
+    """Does the name inside the arguments tell their other names, and are these plain values? An envelope of events of
+    several kinds holds lists and objects."""
+    values = [v for v in islice(args.values.values(), 200) if isinstance(v, dict)]
+    plain = sum(not any(isinstance(inner, dict | list) for inner in v.values()) for v in values)
+    return tool.place[:-1] == args.place and plain >= 0.9 * len(values) > 0 and _tells(tool, args) >= _TOLD
 
 
 def _keyed(node: Node) -> Iterator[CallForm]:

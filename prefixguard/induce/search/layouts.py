@@ -16,10 +16,10 @@ from prefixguard.induce.search.groupings import grouped
 from prefixguard.induce.search.layout import Layout, open_layout
 from prefixguard.induce.search.places import Place, spell
 from prefixguard.induce.search.surveys import ListPlace, documents_of, surveyed
-from prefixguard.induce.search.wider import decoded, ordered, talks, unfolded, wider
+from prefixguard.induce.search.wider import between, decoded, ordered, talks, unfolded, wider
 
 #: Layouts that families are asked about, and those that are tried with what stands beside their events.
-MOST_LAYOUTS, _MOST_WIDER = 14, 8
+MOST_LAYOUTS, _MOST_WIDER = 14, 6
 #: Entries that a numbered object may have in a spec; numbers that names which count have in one at least.
 _MOST_NUMBERED, MOST_STEMS = 120, 30
 
@@ -40,6 +40,9 @@ def layouts(evidence: Evidence) -> list[Layout]:
             for wide in (*wider(layout, evidence), *decoded(layout), *in_order, *inner):
                 if wide.events_of or open_layout(wide, evidence):
                     out.setdefault(wide.sight, wide)
+        for wide in [one for layout in list(out.values()) for one in between(layout, evidence)]:
+            if open_layout(wide, evidence):
+                out.setdefault(wide.sight, wide)
         for layout in list(out.values()):
             for talk in talks(layout):
                 out.setdefault(talk.sight, talk)

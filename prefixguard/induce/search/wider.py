@@ -126,18 +126,27 @@ def wider(layout: Layout, evidence: Evidence) -> Iterator[Layout]:
         outer, inner = events["flatten"]
         base = inner.removesuffix("[*]")
         holders = [e for run in evidence.runs(adapter) for e in evidence.events(adapter, run)]
-        items = {"object": {"items": base}}
         for text in _asked(holders, base):
-            yield _among(layout, outer, [_said("asked", text), items], f"{text} before")
-        for first, last in _around(holders, base):
-            parts = [_said("asked", first), items, _said("answered", last)]
-            yield _among(layout, outer, parts, f"between {first} and {last}")
+            yield _among(layout, outer, [_said("asked", text), {"object": {"items": base}}], f"{text} before")
     if isinstance(events, str) and events.endswith("[*]") and "[*]" not in events[:-3]:
         runs = [run.found.run for run in evidence.runs(adapter)]
         for path, is_like in [] if "group_by" in layout.container else _closing(runs, events, layout, evidence.names):
             like: dict[str, Any] = {"object": {"items": {"list": [path]}}}
             end = like if is_like else _said("closing", path)
             yield _among(layout, None, [{"object": {"items": events[:-3]}}, end], f"{path} behind")
+
+
+def between(layout: Layout, evidence: Evidence) -> Iterator[Layout]:
+    """The layout with what was asked before the inner list of every element, and the reply behind it."""
+    flatten: Sequence[Any] = layout.events.get("flatten", ()) if isinstance(layout.events, dict) else ()
+    if len(flatten) != 2 or not isinstance(flatten[1], str):
+        return
+    adapter = Adapter(layout.spec([{"emit": "skip"}]))
+    holders = [e for run in evidence.runs(adapter) for e in evidence.events(adapter, run)]
+    inner = flatten[1].removesuffix("[*]")
+    for first, last in _around(holders, inner):
+        parts = [_said("asked", first), {"object": {"items": inner}}, _said("answered", last)]
+        yield _among(layout, flatten[0], parts, f"between {first} and {last}")
 
 
 def _said(name: str, path: str) -> dict[str, Any]:

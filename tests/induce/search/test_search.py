@@ -71,6 +71,7 @@ def test_a_format_is_read_as_it_was(bench: Any, tmp_path: Path, name: str, seed:
         "autogen_bench",  # the verdict is a line of a log beside the run
         "dspy_evaluate",  # names that count; a mark that stands in a file of settings
         "gateway_requests",  # a request beside the talk; what is said twice was said twice
+        "codex_rollouts",  # two layouts; events that mirror others; the run's id is a part of its file's name
         "adk_sessions",  # a mark beside the score of one of two metrics; results under one of two names
         "bedrock_agent",  # what a model got and wrote says again what others say; parts inside parts
         "claude_exports",  # signs for words; reports of tests in XML
